@@ -13,7 +13,7 @@ whose every licence is on the SPDX list and which are at most 36,000 characters 
    chain are unlike each other although every step is a near-duplicate;
 5. stars: one text and its nearest near-duplicates, in the sizes of `STAR_SIZES`, each from another
    licence;
-6. singles: texts that are no near pair of any other chosen one, as many licences as there are.
+6. singles: texts that are near no other chosen one, as many licences as there are.
 
 A text next to one chosen in steps 3 to 5 is not used later, so those groups stay apart. Ties are
 broken by a seeded hash of the id; records come out in the order of that hash, so groups are spread.

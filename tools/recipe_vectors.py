@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def load_oracle() -> Any:
-    """Import tests/naive.py, which is no package."""
+    """Import tests/naive.py, which is not a package."""
     path = ROOT / "tests" / "naive.py"
     spec = importlib.util.spec_from_file_location("naive_for_vectors", path)
     if spec is None or spec.loader is None:

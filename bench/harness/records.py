@@ -155,7 +155,7 @@ class Record:
         return dict(self.value["machine"])
 
     def result(self, function: str, environment: str = "ours", **options: Any) -> dict[str, Any]:
-        """The medians of the one measurement that has these options; the last of what is no number.
+        """The medians of the measurement with these options; the last of what is not a number.
 
         Raises:
             LookupError: If none has.

@@ -100,7 +100,7 @@ def similar_answers(index: Any) -> Any:
 
 
 def compacted(folder: Path) -> Any:
-    """The answers after everything was written anew; no power is cut, so nothing is synced."""
+    """The answers after everything was written again; no power is cut, so nothing is synced."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
         with nd.DurableIndex.open(folder, create=False) as index:

@@ -80,7 +80,7 @@ def test_arrays_of_callers_are_refused(make: Any) -> None:
         lambda: index.add(chunks, ["x"] * len(array)),
         lambda: index.query_batch(array),
     ):
-        with pytest.raises(nd.UsageError, match="no valid Arrow data"):
+        with pytest.raises(nd.UsageError, match="not valid Arrow data"):
             call()
 
 

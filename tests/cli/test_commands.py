@@ -303,7 +303,7 @@ def test_show_puts_the_dropped_beside_the_kept(here: Here) -> None:
     out, _ = here("show", "dropped.csv", "docs.jsonl", "--json")
     assert len(out.splitlines()) == 3
     _, err = here("show", "docs.jsonl", code=1)
-    assert "docs.jsonl is no file that dedup --duplicates wrote" in one_line(err)
+    assert "docs.jsonl is not a file that dedup --duplicates wrote" in one_line(err)
     here("dedup", "docs.jsonl", "-o", "out.jsonl", "-k", "0", "--id", "id", "--duplicates", "d.csv")
     assert "kept a, dropped b" in here("show", "d.csv", "docs.jsonl", "--id", "id")[0]
     assert "kept a, dropped b" in here("show", "d.csv")[0]

@@ -88,13 +88,15 @@ def test_lines_of_a_file_and_arrow_columns_are_read() -> None:
 
 @pytest.mark.parametrize("value", ["x", "", "-", "1.0", "1e5", "1_000", "１２", None, 12, True])  # noqa: RUF001
 def test_what_is_no_number_is_named_with_its_row(value: Any) -> None:
-    with pytest.raises(DataError, match=f"row 1: {re.escape(repr(value))} is no number of base 10"):
+    message = f"row 1: {re.escape(repr(value))} is not a number of base 10"
+    with pytest.raises(DataError, match=message):
         stored.from_decimal(["1", value])
 
 
 @pytest.mark.parametrize("value", ["0xfg", "0x", "f_f", "g", 255, None])
 def test_what_is_no_hexadecimal_number_is_named_with_its_row(value: Any) -> None:
-    with pytest.raises(DataError, match=f"row 1: {re.escape(repr(value))} is no number of base 16"):
+    message = f"row 1: {re.escape(repr(value))} is not a number of base 16"
+    with pytest.raises(DataError, match=message):
         stored.from_hex(["1", value])
 
 
@@ -106,15 +108,15 @@ def test_what_is_no_hexadecimal_number_is_named_with_its_row(value: Any) -> None
         (lambda: stored.from_decimal(["9" * 5000]), "row 0: '999.* does not fit 64 bits"),
         (lambda: stored.from_decimal(["256"], 8), "row 0: '256' does not fit 8 bits"),
         (lambda: stored.from_hex(["1" * 17]), "row 0: '1{17}' does not fit 64 bits"),
-        (lambda: stored.from_bytes(b"1234567"), "7 bytes are no whole number of fingerprints"),
-        (lambda: stored.from_signed([1, 1.5]), "row 0: 1.0 is no signed 64-bit integer"),
-        (lambda: stored.from_signed([1, None]), "row 1: None is no signed 64-bit integer"),
-        (lambda: stored.from_signed([-(2**63) - 1]), "row 0: -9223372036854775809 is no signed"),
-        (lambda: stored.from_signed([True]), "row 0: True is no signed"),
+        (lambda: stored.from_bytes(b"1234567"), "7 bytes are not a multiple of the width"),
+        (lambda: stored.from_signed([1, 1.5]), "row 0: 1.0 is not a signed 64-bit integer"),
+        (lambda: stored.from_signed([1, None]), "row 1: None is not a signed 64-bit integer"),
+        (lambda: stored.from_signed([-(2**63) - 1]), "row 0: -9223372036854775809 is not a signed"),
+        (lambda: stored.from_signed([True]), "row 0: True is not a signed"),
         (lambda: stored.from_signed([2**63]), "dtype uint64, which has no sign"),
         (lambda: stored.from_index_entries(["ff"]), "'ff': should be the value in hexadecimal,id"),
         (lambda: stored.from_index_entries([5]), "index entry 5: should be"),  # type: ignore[list-item]
-        (lambda: stored.from_index_entries(["zz,a"]), "'zz' is no number of base 16"),
+        (lambda: stored.from_index_entries(["zz,a"]), "'zz' is not a number of base 16"),
     ],
 )
 def test_stored_data_that_cannot_be_read_is_named(read: Any, message: str) -> None:

@@ -112,7 +112,7 @@ def test_a_document_read_as_lines_names_the_option(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="--records PATH"):
         nd.dedup(path)
     assert nd.dedup(path, records="data").summary.kept == 2
-    with pytest.raises(UsageError, match="belong to files"):
+    with pytest.raises(UsageError, match="require files"):
         nd.dedup(["a"], records="data")
     with pytest.raises(UsageError, match="the format is csv"):
         nd.dedup(path, records="data", format="csv")

@@ -217,7 +217,7 @@ def test_tokens_of_a_regular_expression_are_its_matches() -> None:
     recipe = nd.Recipe(tokens=r"regex:[a-z]+(-[a-z]+)*|\d*", ngram=1, weight="count")
     assert feature_hashes("Well-known facts: 42!", recipe).size == 3
     assert nd.fingerprint("!", recipe) is None
-    with pytest.raises(RecipeError, match="no regular expression"):
+    with pytest.raises(RecipeError, match="not a regular expression"):
         nd.Recipe(tokens="regex:(")
 
 

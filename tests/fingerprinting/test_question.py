@@ -62,7 +62,7 @@ def test_a_file_has_the_keys_of_a_recipe_file_and_absent_ones_are_the_defaults(
         ("[recipe]\nngrams = 2", r"\[recipe\]: unknown recipe fields \['ngrams'\]"),
         ("[recipe]\nngram = 0", r"\[recipe\]: ngram is 0"),
         ("[recipe]\nngram = 2000-01-01", r"\[recipe\]: ngram is '2000-01-01'"),
-        ("recipe = 3", r"\[recipe\]: 3 is no table"),
+        ("recipe = 3", r"\[recipe\]: 3 is not a table"),
         ("similarity = 70", "similarity is 70: use a number above 0, up to 1"),
         ('similarity = "0.7"', "similarity is '0.7'"),
         ("similarity = nan", "similarity is nan"),

@@ -179,7 +179,7 @@ def imported(file: Path, known: Iterable[str]) -> Iterator[str]:
 
 
 def arrows(package: Path) -> dict[str, set[str]]:
-    """Who imports whom, module by module; what a package lists of its own files is no arrow."""
+    """Who imports whom, module by module; what a package lists of its own files is not an arrow."""
     files = modules(package)
     return {name: set(imported(file, files)) - {name} for name, file in files.items()}
 

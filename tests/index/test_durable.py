@@ -443,7 +443,7 @@ def test_what_is_no_path_is_refused(path: Any) -> None:
 def test_what_is_no_index_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     for path, error in ((tmp_path, nd.DataError), (tmp_path / "file", nd.DataError)):
-        with pytest.raises(error, match="no index"):
+        with pytest.raises(error, match="not an index"):
             nd.DurableIndex.open(path)
     for options in ({"readonly": True}, {"create": False}):
         with pytest.raises(nd.FileError, match="no index in"):

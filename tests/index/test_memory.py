@@ -464,7 +464,7 @@ WRONG: Final = [
     (lambda index: index.nearest(1, "2"), "n is '2'"),
     (lambda index: index.expire("today"), "today"),
     (lambda index: index.expire(float("nan")), "nan"),
-    (lambda index: index.merge([1]), "list is no index"),
+    (lambda index: index.merge([1]), "list is not an index"),
     (lambda index: index.query(1, distance=4), "distance is 4"),
     (lambda index: index.query(1, distance=-1), "-1"),
     (lambda index: index.nearest(1, -1), "-1"),

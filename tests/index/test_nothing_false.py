@@ -15,7 +15,7 @@ from stories import durable, reopened, small_segments
 
 @pytest.mark.parametrize("kept", ["features", "text"])
 def test_fingerprints_alone_are_refused_where_contents_are_kept(kept: str) -> None:
-    """Nothing tells what they were made of; the fingerprint itself is no feature."""
+    """Nothing tells what they were made of; the fingerprint itself is not a feature."""
     index = durable(recipe=nd.Recipe(), store=kept)
     codes = nd.fingerprints(["a b c d", "b c d e"])
     for ids, given in [

@@ -550,7 +550,7 @@ def test_what_is_damaged_is_not_rewritten_and_the_rest_stays_usable(
             index.commit()
         assert ("new5", 1.0) in index.query([7 << 50, 5 << 40])
         assert len(index) == 160
-        if name != "entries":  # which a merge makes anew
+        if name != "entries":  # which a merge makes again
             with pytest.raises(nd.DataError, match=f"damaged .in {name}"):
                 index.compact()
             assert any(name in problem for problem in index.check())

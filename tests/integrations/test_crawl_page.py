@@ -75,6 +75,6 @@ def test_the_commands_of_the_page(
     one, kept = dropped.split(",")[:2]
     assert one.endswith(f"/{ARTICLES}.html")
     assert kept.endswith("/0.html")
-    assert one.startswith("http://"), "wget's brackets are no part of an address"
+    assert one.startswith("http://"), "wget's brackets are not part of an address"
     said = here.shell(commands[-2].replace("new.warc.gz", "next.warc.gz"))[1]
     assert re.search(rf"own id +{ARTICLES + 2} ", said), said  # and the first page, and wget's log

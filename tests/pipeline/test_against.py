@@ -489,7 +489,7 @@ def test_rows_of_a_file_that_are_known_already_need_ids(tmp_path: Path) -> None:
 
 
 def test_documents_in_memory_ask_the_index_themselves(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="against belongs to files"):
+    with pytest.raises(UsageError, match="against requires files"):
         nd.dedup(["a"], against=tmp_path / "seen.index")
 
 

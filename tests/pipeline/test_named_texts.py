@@ -124,7 +124,7 @@ def test_without_similarities_those_furthest_apart_come_first(here: Path) -> Non
 
 
 def test_another_file_is_no_duplicates_file(here: Path) -> None:
-    with pytest.raises(DataError, match=r"news.jsonl is no file that dedup --duplicates wrote: "):
+    with pytest.raises(DataError, match=r"news.jsonl is not a file that dedup --duplicates wrote"):
         removed_documents("news.jsonl")
     (here / "d.jsonl").write_text('{"dropped":"a","kept":"b","distance":1,"similarity":null}\n')
     with pytest.raises(UsageError, match=r"names no files that are here: pass the inputs"):

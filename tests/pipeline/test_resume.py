@@ -230,7 +230,7 @@ def test_a_flipped_bit_is_found_or_changes_nothing(
     except DataError as error:
         complaint = str(error)
     assert found == expected or f"{path} is damaged: " in complaint
-    assert found == expected or f"; remove {case.state} to start anew" in complaint
+    assert found == expected or f"; remove {case.state} to start again" in complaint
 
 
 def killed(tmp_path: Path) -> Case:
@@ -264,7 +264,7 @@ def test_a_changed_option_or_recipe_is_named(
     tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
     case = killed(tmp_path)
-    with pytest.raises(UsageError, match=f"{message}; .*remove .*state to start anew"):
+    with pytest.raises(UsageError, match=f"{message}; .*remove .*state to start again"):
         case.run(**changes)
     assert case.run() == case.run(resume=False)
 
@@ -308,7 +308,7 @@ def test_another_list_of_inputs_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="in another order"):
         nd.dedup([other, path], target, resume=state)
     (tmp_path / "c.jsonl").write_bytes(b"")
-    with pytest.raises(UsageError, match=r"c\.jsonl is no input of the run that left"):
+    with pytest.raises(UsageError, match=r"c\.jsonl is not an input of the run that left"):
         nd.dedup([path, other, tmp_path / "c.jsonl"], target, resume=state)
 
 
@@ -318,7 +318,7 @@ def test_the_folder_of_an_older_version_is_refused(
     with monkeypatch.context() as patch:
         patch.setattr(neardup.pipeline.run.run_folder, "VERSION", 1)
         case = killed(tmp_path)
-    with pytest.raises(UsageError, match=r"another version \(its format 1, now 2\): .*anew"):
+    with pytest.raises(UsageError, match=r"another version \(its format 1, now 2\): .*again"):
         case.run()
 
 
@@ -359,7 +359,7 @@ def test_a_folder_with_other_files_is_refused_and_left_alone(tmp_path: Path) -> 
 
 
 def test_documents_in_memory_have_nothing_to_resume(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="resume belongs to files"):
+    with pytest.raises(UsageError, match="resume requires files"):
         nd.dedup(["a", "b"], resume=tmp_path / "state")
 
 

@@ -68,7 +68,7 @@ def test_labels_pairs_and_answers_are_read_in_every_format(ending: str, tmp_path
     assert [x.answer for x in read_answers(path).values()] == ["yes"]
     if ending != "jsonl":
         before = Path(path).read_bytes()
-        with pytest.raises(UsageError, match="no file of JSON lines, which answers are appended"):
+        with pytest.raises(UsageError, match="not a file of JSON lines, which answers"):
             Answers(path)
         assert Path(path).read_bytes() == before
 

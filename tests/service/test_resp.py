@@ -93,7 +93,7 @@ def test_other_commands_and_bad_items_are_errors_and_the_connection_lives(client
     for command, message in (
         (("SET", "a", "b"), "unknown command 'SET': there are BF.ADD"),
         (("BF.ADD", "key"), "wrong number of arguments"),
-        (("BF.ADD", "key", b"\xff\xfe"), "no text in UTF-8"),
+        (("BF.ADD", "key", b"\xff\xfe"), "not a text in UTF-8"),
         (("BF.ADD", "key", "a " * (3 << 20)), "too-large"),
     ):
         with pytest.raises(redis.ResponseError, match=message):

@@ -28,8 +28,9 @@ ARROW = {"content-type": "application/vnd.apache.arrow.stream"}
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """One by similarity, for all tests of this file that need no other."""
-    with Service(tmp_path_factory.mktemp("seen") / "index") as found:
-        yield found
+    with Service(tmp_path_factory.mktemp("seen") / "index") as started:
+        assert started.ask("seen", {"id": "so that ids are strings", "text": "of a fixture"})["new"]
+        yield started
 
 
 def near(text: str) -> str:

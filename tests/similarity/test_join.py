@@ -339,7 +339,7 @@ def test_a_threshold_out_of_range_is_refused(similarity: float) -> None:
 def test_contradictory_options_are_refused() -> None:
     with pytest.raises(UsageError, match="exclude"):
         nd.dedup(["a"], similarity=0.8, distance=3)
-    with pytest.raises(UsageError, match="verify belongs"):
+    with pytest.raises(UsageError, match="verify requires"):
         nd.dedup(["a"], verify=0.8)
     with pytest.raises(UsageError, match="measure"):
         nd.dedup(["a"], measure="cos")

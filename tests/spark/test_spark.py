@@ -113,7 +113,7 @@ ORDERS: Final[dict[str, tuple[list[Any], pa.DataType | None]]] = {
     "ids that are numbers": (list(range(-40, 50)), None),
     "equal places": ([["b", "a", None][i % 3] for i in range(90)], pa.string()),
     "one place": ([1.5] * 90, pa.float64()),
-    "places that are no numbers": ([[float("nan"), -0.5, None, float("-inf")][i % 4]
+    "places that are not numbers": ([[float("nan"), -0.5, None, float("-inf")][i % 4]
                                     for i in range(90)], pa.float64()),
     "days": ([date(2024 - i % 7, 3, 1) for i in range(90)], pa.date32()),
     "moments": ([datetime(2024 - i % 7, 3, 1, 12, tzinfo=UTC) for i in range(90)],
@@ -138,7 +138,7 @@ def test_an_order_in_ranges_is_that_of_one_task(
     found = in_order(engine, keys, 90, f"id {id_kind}").toArrow().sort_by("number")
 
     def place(row: int) -> tuple[Any, ...]:
-        """Null first, what is no number last."""
+        """Null first, what is not a number last."""
         value = None if kind is None else values[row]
         has_none = value is None or value != value  # noqa: PLR0124  # not a NaN
         return value is not None, has_none, 0 if has_none else value, ids[row]

@@ -209,7 +209,7 @@ def test_the_summary_is_that_of_one_machine(
         (("--engine", "sparks"), "--engine is 'sparks': use local or spark"),
         (("--master", "sail"), "--master requires --engine spark"),
         (("--engine", "spark", "--resume", "state"), "--resume requires --engine local"),
-        (("--engine", "spark", "--report", "r.html"), "--report and --summary belong to --engine"),
+        (("--engine", "spark", "--report", "r.html"), "--report and --summary require --engine"),
         (("--engine", "spark", "--memory", "2G"), "--memory requires --engine local"),
         (("--engine", "spark", "--plan", "scan", "--distance", "3"), "--plan requires --engine"),
         (("--engine", "spark", "--master", "moon"), "--master is 'moon': use sail, local"),

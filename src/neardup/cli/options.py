@@ -282,7 +282,7 @@ def check_folder(tmp: str | None) -> None:
     """Check --tmp before anything is read.
 
     Raises:
-        FileError: If it is no folder.
+        FileError: If it is not a folder.
     """
     if tmp is not None and not Path(tmp).is_dir():
         raise FileError(f"--tmp is {tmp!r}: there is no such folder; create it first")

@@ -260,7 +260,7 @@ def make_recipe(recipe: str | None, **fields: Any) -> Recipe:
     """Make the recipe of a file, of a preset or of the single options; None is not given.
 
     Raises:
-        UsageError: If both a file and single options are given, or a width is no number.
+        UsageError: If both a file and single options are given, or a width is not a number.
         FileError: If the file cannot be read.
         RecipeError: If the recipe cannot be.
     """

@@ -41,7 +41,7 @@ def tops(given: list[str] | None) -> int | tuple[int, int] | None:
     """Read --top, which may be given for each side.
 
     Raises:
-        UsageError: If it is no whole number from 1 up, or is given three times.
+        UsageError: If it is not a whole number from 1 up, or is given three times.
     """
     for each in given or []:
         if not each.isdecimal() or not int(each):

@@ -39,7 +39,8 @@ def from_signed(values: Any) -> Any:
     """Signed 64-bit integers, as Java and SQL databases keep them; uint64, the same bits.
 
     Raises:
-        DataError: If a value is no whole number or does not fit 64 bits with a sign, with its row.
+        DataError: If a value is not a whole number or does not fit 64 bits with a sign, with its
+            row.
 
     Example:
         >>> from_signed([-1, 5]).tolist()
@@ -52,7 +53,7 @@ def from_signed(values: Any) -> Any:
         for row, value in enumerate(array.ravel().tolist()):
             whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
             if not whole or not -(1 << 63) <= int(value) < 1 << 63:
-                raise DataError(f"row {row}: {value!r:.60} is no signed 64-bit integer")
+                raise DataError(f"row {row}: {value!r:.60} is not a signed 64-bit integer")
     return array.astype(np.int64).view(np.uint64)
 
 
@@ -60,7 +61,7 @@ def to_signed(fingerprints: Any) -> Any:
     """The other way: uint64 to int64 of the same bits.
 
     Raises:
-        UsageError: For what are no fingerprints, or a masked row, which has none.
+        UsageError: For what are not fingerprints, or a masked row, which has none.
     """
     return _checked(fingerprints).view(np.int64)
 
@@ -71,8 +72,8 @@ def from_decimal(texts: Iterable[str], bits: int = 64) -> Any:
     White space around a number does not count, so lines of a file can be passed.
 
     Raises:
-        DataError: For what is no number or does not fit, with its row.
-        UsageError: If `texts` is one string or `bits` is no width.
+        DataError: For what is not a number or does not fit, with its row.
+        UsageError: If `texts` is one string or `bits` is not a width.
 
     Example:
         >>> from_decimal(["15129817047262752921", "-1"]).tolist()
@@ -122,8 +123,9 @@ def from_bytes(data: bytes | Any, bits: int = 64, order: str = "big") -> Any:
         order: "big" or "little": which byte of one comes first, the highest or the lowest.
 
     Raises:
-        UsageError: If `data` has no bytes, for another order or a width that is no multiple of 8.
-        DataError: If the length is no multiple of the width.
+        UsageError: If `data` has no bytes, for another order or a width that is not a multiple of
+            8.
+        DataError: If the length is not a multiple of the width.
 
     Example:
         >>> from_bytes(bytes.fromhex("00000000000000ff")).tolist()
@@ -135,7 +137,7 @@ def from_bytes(data: bytes | Any, bits: int = 64, order: str = "big") -> Any:
     except (TypeError, ValueError, BufferError) as error:
         raise UsageError(f"data is {type(data).__name__}: pass bytes ({error})") from None
     if raw.size % width:
-        raise DataError(f"{raw.size:,} bytes are no whole number of fingerprints of {width} bytes")
+        raise DataError(f"{raw.size:,} bytes are not a multiple of the width, {width} bytes")
     rows = raw.reshape(-1, width)
     if order == "big":
         rows = rows[:, ::-1]
@@ -197,7 +199,7 @@ def _numbers(texts: Iterable[str], base: int, bits: int) -> Any:
     for row, text in enumerate(_listed(texts)):
         given = text.decode("latin-1") if isinstance(text, bytes) else text
         if not isinstance(given, str) or not _DIGITS[base].fullmatch(given.strip()):
-            raise DataError(f"row {row}: {text!r:.60} is no number of base {base}")
+            raise DataError(f"row {row}: {text!r:.60} is not a number of base {base}")
         # Python refuses to read numbers of thousands of digits; no width here takes so many.
         value = int(given, base) if len(given) <= _MOST_DIGITS else 1 << bits
         if not -(1 << bits - 1) <= value < 1 << bits:

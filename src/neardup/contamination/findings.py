@@ -53,7 +53,7 @@ class Coverage:
             self._words[each.question] = self._words.get(each.question, False) | each.covered
 
     def enough(self, found: Sequence[Finding]) -> list[bool]:
-        """Which of some findings count, after all were added; one of a question anew by itself."""
+        """Which of some findings count, after all were added; one of a question again by itself."""
         rule = self._rule
         if rule is None or rule.coverage is None:
             return [True] * len(found)

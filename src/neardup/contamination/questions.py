@@ -101,7 +101,7 @@ def lay_out(texts: Any, rule: LeakRule) -> Questions:
         rule: When one counts as found.
 
     Raises:
-        UsageError: If something in it is no text.
+        UsageError: If something in it is not a text.
     """
     block = text_array(texts).combine_chunks()
     from neardup.kernels.features.places import run_hashes

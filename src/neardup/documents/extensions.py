@@ -138,7 +138,7 @@ def check_extension(path: str, *, keeps: bool = False) -> None:
 
 
 def check_page(path: str | None) -> None:
-    """Raise UsageError for the path of a report whose extension says that it is no page.
+    """Raise UsageError for the path of a report whose extension says that it is not a page.
 
     Example:
         >>> check_page("report.html")

@@ -2,8 +2,8 @@
 
 The reader makes room for each cell from the first to the last, blank ones too, and where the system
 gives it none the process is aborted. So cells are counted before it sees them: by their names in
-.xlsx, by records in .xlsb, by what is repeated in .ods. An .xls, which is no archive, is read in a
-process of its own first, which may be aborted.
+.xlsx, by records in .xlsb, by what is repeated in .ods. An .xls, which is not an archive, is read
+in a process of its own first, which may be aborted.
 
 The reader also copies a shared string into each cell that names it, and a repeated cell as often as
 it says, so their characters are counted as often.
@@ -256,7 +256,7 @@ def _parse(
     """Show a part of .xlsx to what counts its characters, up to `most`.
 
     Raises:
-        expat.ExpatError: If it is no XML.
+        expat.ExpatError: If it is not XML.
     """
     parser = expat.ParserCreate()
     parser.buffer_text = True

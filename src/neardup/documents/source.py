@@ -102,7 +102,7 @@ class Source(ABC):
 
     @property
     def encoding(self) -> str | None:
-        """The encoding of its text, None for UTF-8 and for what is no text."""
+        """The encoding of its text, None for UTF-8 and for what is not a text."""
         return getattr(self._input, "encoding", None)
 
     @property

@@ -98,7 +98,7 @@ class FrequencyTable:
 
         Raises:
             FileError: If it cannot be read.
-            DataError: If it is no such file, of another version, or damaged.
+            DataError: If it is not such a file, of another version, or damaged.
         """
         whole = _read(path)
         if not whole.startswith(MAGIC):
@@ -124,7 +124,7 @@ class FrequencyTable:
 
         Raises:
             RecipeError: If the features were made in another way.
-            UsageError: If one has values that were given, not counts, or is no table.
+            UsageError: If one has values that were given, not counts, or is not a table.
         """
         if not isinstance(other, FrequencyTable):
             raise UsageError(f"cannot merge {other!r:.60}: pass another DocumentFrequencies")

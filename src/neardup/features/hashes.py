@@ -106,8 +106,8 @@ def custom_hash(name: str, version: str, function: Callable[[bytes], int], bits:
         bits: Width of the values.
 
     Raises:
-        RecipeError: If name or version are no plain words, `function` cannot be called or `bits` is
-            less than 1.
+        RecipeError: If name or version are not plain words, `function` cannot be called or `bits`
+            is less than 1.
 
     Example:
         >>> from neardup import Recipe, custom_hash, fingerprint
@@ -126,7 +126,7 @@ def custom_key(name: str, version: str, what: str, function: object) -> str:
     """Give the name under which a recipe knows a caller's function.
 
     Raises:
-        RecipeError: If name or version are no plain words, or it cannot be called.
+        RecipeError: If name or version are not plain words, or it cannot be called.
     """
     for word in (name, version):
         if not isinstance(word, str) or not word.replace("-", "").replace(".", "").isalnum():

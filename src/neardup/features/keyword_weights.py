@@ -118,7 +118,7 @@ def cppjieba_keywords(
     With the name of a folder that `load_folder` gave they are the same. Without one dictionary,
     frequencies and stop words are those of jieba, not the files that a cppjieba program
     was given; words without a frequency have the mean of cppjieba's own file. As there, stop words
-    are told by their case, and runs of signs such as ### are no words.
+    are told by their case, and runs of signs such as ### are not words.
 
     Raises:
         UsageError, RecipeError: As `neardup.features.jieba_words.cut_precise`, or for a folder that

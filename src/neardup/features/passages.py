@@ -62,7 +62,7 @@ def unit_hashes(texts: pa.Array, unit: str, least: int, recipe: Choices, workers
 def unit_places(text: bytes, unit: str) -> list[tuple[int, int]]:
     r"""Where the units of a UTF-8 text begin and end; each ends before its line break.
 
-    A line of white space is no unit; it ends a paragraph, as a form feed and U+2029 do.
+    A line of white space is not a unit; it ends a paragraph, as a form feed and U+2029 do.
 
     Example:
         >>> unit_places(b"one\ntwo\n\nthree", "paragraph")

@@ -68,7 +68,7 @@ def ignored_names(value: Any) -> tuple[str, ...]:
     """Give the form in which a recipe holds `ignore`: names in alphabetical order, each once.
 
     Raises:
-        RecipeError: If something is no name of the list, or none is given.
+        RecipeError: If something is not a name of the list, or none is given.
 
     Example:
         >>> ignored_names(["tatweel", "joiners"])

@@ -98,7 +98,7 @@ def one_block(text: str) -> TextBlock:
     """One text as a block, without Arrow; a lone surrogate becomes U+FFFD.
 
     Raises:
-        UsageError: If it is no text.
+        UsageError: If it is not a text.
     """
     data = _text_bytes(text)
     return TextBlock(0, np.frombuffer(data, np.uint8), frozen(np.array((0, len(data)), np.int64)))
@@ -108,7 +108,7 @@ def _text_bytes(text: str) -> bytes:
     """One text as UTF-8; a lone surrogate becomes U+FFFD.
 
     Raises:
-        UsageError: If it is no text.
+        UsageError: If it is not a text.
     """
     if not isinstance(text, str):
         raise UsageError(f"text is {type(text).__name__}, not str: {text!r:.60}")
@@ -143,7 +143,7 @@ def arrow_texts(texts: Any) -> Any:
 
 
 def _refuse_containers(texts: Any) -> None:
-    """Raise UsageError for what can be gone through and is no sequence of texts."""
+    """Raise UsageError for what can be gone through and is not a sequence of texts."""
     if isinstance(texts, str | bytes):
         raise UsageError("texts is one string: pass a list of them, or call fingerprint(text)")
     if isinstance(texts, Mapping):

@@ -63,7 +63,7 @@ def custom_tokens(name: str, version: str, function: Callable[[str], Iterable[st
         function: Takes the normalised text, gives its tokens; empty ones are left out.
 
     Raises:
-        RecipeError: If name or version are no plain words, or `function` cannot be called.
+        RecipeError: If name or version are not plain words, or `function` cannot be called.
 
     Example:
         >>> from neardup import Recipe, custom_tokens, fingerprint
@@ -80,7 +80,7 @@ def check_tokens(tokens: Any) -> None:
     """Refuse a tokeniser that a recipe cannot have.
 
     Raises:
-        RecipeError: For an unknown name, a pattern that is no regular expression, or a tokeniser
+        RecipeError: For an unknown name, a pattern that is not a regular expression, or a tokeniser
             of the caller that is not registered.
     """
     if not isinstance(tokens, str):
@@ -89,7 +89,7 @@ def check_tokens(tokens: Any) -> None:
         try:
             re.compile(tokens[6:])
         except re.error as error:
-            raise RecipeError(f"tokens is {tokens!r}: no regular expression: {error}") from None
+            raise RecipeError(f"tokens is {tokens!r}: not a regular expression: {error}") from None
     elif tokens not in (*KERNEL_TOKENS, *JIEBA, *_CUSTOM):
         if "@" in tokens:
             raise RecipeError(f"tokens is {tokens!r}: register it first with neardup.custom_tokens")
@@ -262,7 +262,7 @@ def checked_dictionary(recipe: Choices) -> tuple[str, ...]:
     """The words that a recipe gives to jieba, in order and each once.
 
     Raises:
-        RecipeError: If its tokens are not jieba's, or it is no list of words.
+        RecipeError: If its tokens are not jieba's, or it is not a list of words.
     """
     lines: Any = recipe.dictionary
     if recipe.preset is not None and isinstance(lines, tuple | list) and len(lines) == 1:

@@ -39,7 +39,7 @@ def custom_weight(name: str, version: str, function: WeightFunction) -> str:
             count; gives a weight, 0 or more, for each feature. One that is left out counts 0.
 
     Raises:
-        RecipeError: If name or version are no plain words, or `function` cannot be called.
+        RecipeError: If name or version are not plain words, or `function` cannot be called.
 
     Example:
         >>> from neardup import Recipe, custom_weight, fingerprint
@@ -146,7 +146,7 @@ def _custom_weights(
     for feature, value in given.items():
         if feature not in counts:
             raise RecipeError(
-                f"weight {weight} gave {feature!r:.60}, which is no feature of the text"
+                f"weight {weight} gave {feature!r:.60}, which is not a feature of the text"
             )
         _check_number(weight, feature, value)
     weights = {feature: rounded(float(given.get(feature, 0.0))) for feature in counts}

@@ -357,5 +357,5 @@ def _check_sum(path: str, name: str, found: ColumnSum, seal: dict[str, Any] | No
 def _unsealed(path: str, what: str) -> DataError:
     return DataError(
         f"{path} is damaged (its {what} does not agree with its checksums): restore it from a"
-        " copy, or make it anew with `neardup fingerprint`"
+        " copy, or make it again with `neardup fingerprint`"
     )

@@ -90,7 +90,7 @@ def fingerprint_one(text: str, recipe: Recipe) -> Any:
     """Fingerprint one text without starting a thread; uint64 (width,), None without tokens.
 
     Raises:
-        UsageError: If it is no text.
+        UsageError: If it is not a text.
     """
     prepared = _prepare(recipe)
     place = prepared.place_for(text)
@@ -106,7 +106,7 @@ def feature_hashes(text: str, recipe: Recipe) -> Any:
     """The distinct feature hashes of one text; uint64, ascending; empty without tokens.
 
     Raises:
-        UsageError: If it is no text, or the recipe has no features.
+        UsageError: If it is not a text, or the recipe has no features.
 
     Example:
         >>> len(feature_hashes("one two three four", Recipe()))

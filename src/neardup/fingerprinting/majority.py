@@ -34,7 +34,8 @@ def hashes_and_units(features: Any) -> tuple[list[int], list[int]]:
     """Check (hash, weight) pairs of the caller; the hashes, and the weights in units of 2**-16.
 
     Raises:
-        UsageError: For what is no pair of a whole number from 0 up and a finite number from 0 up.
+        UsageError: For what is not a pair of a whole number from 0 up and a finite number from 0
+            up.
 
     Example:
         >>> hashes_and_units([(5, 1), (6, 0.5)])
@@ -84,7 +85,7 @@ def _checked_units(weight: Any, at: int) -> int:
             # Whole numbers stay exact, and no float overflows.
             whole = isinstance(weight, int) or abs(weight) >= _EXACT
             return int(weight) * _ONE if whole else round(float(weight) * _ONE)
-    except OverflowError:  # an int that is no float
+    except OverflowError:  # an int that is not a float
         if weight > 0:
             return int(weight) * _ONE
     except (TypeError, ValueError):
@@ -165,8 +166,8 @@ def simhash(
         The fingerprint; 0 for no features.
 
     Raises:
-        UsageError: If a hash is no whole number or negative, a weight is negative or not finite,
-            something is no such pair, there are words without a `hash` or numbers with one, or
+        UsageError: If a hash is not a whole number or negative, a weight is negative or not finite,
+            something is not such a pair, there are words without a `hash` or numbers with one, or
             `bits` is out of range.
         RecipeError: For an unknown `hash`; near ones are suggested.
 

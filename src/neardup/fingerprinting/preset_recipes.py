@@ -75,7 +75,7 @@ def fingerprint_features(
     Raises:
         RecipeError: If the recipe is not one of a preset.
         UsageError: If a weight is negative or not finite, or no whole number where the library
-            counts, or something is no feature.
+            counts, or something is not a feature.
 
     Example:
         >>> fingerprint_features(preset("yanyiwu"), [("你好", 2.0), ("世界", 1.0)])

@@ -46,7 +46,7 @@ def batches(vectors: Any) -> Iterator[Any]:
         Arrow are all zeros.
 
     Raises:
-        UsageError: If something in it is no number, or rows differ in length.
+        UsageError: If something in it is not a number, or rows differ in length.
     """
     whole = _whole(vectors, 0)
     if whole is not None:

@@ -183,7 +183,7 @@ def _question(values: Mapping[str, Any]) -> Question:
             raise UsageError(f"unknown key {key!r}: known are {', '.join(_KEYS)}")
     recipe = values.get("recipe", {})
     if not isinstance(recipe, dict):
-        raise RecipeError(f"{recipe!r:.60} is no table: write its keys below a line [recipe]")
+        raise RecipeError(f"{recipe!r:.60} is not a table: write its keys below a line [recipe]")
     made = Recipe.from_json(json.dumps(recipe, default=str))
     similarity = values.get("similarity", DEFAULT_SIMILARITY)
     return Question(made, similarity, values.get("measure", "jaccard"))

@@ -153,7 +153,7 @@ class Recipe:
         """Read a recipe from JSON; fields that are absent take their defaults.
 
         Raises:
-            RecipeError: If it is no text, is not a JSON object, names an unknown field, or was
+            RecipeError: If it is not a text, is not a JSON object, names an unknown field, or was
                 written for another recipe version or Unicode version.
         """
         if not isinstance(text, str | bytes | bytearray):

@@ -46,7 +46,7 @@ def feature_sets(
         where each text's begin.
 
     Raises:
-        UsageError: If something in it is no text, or the recipe has no features.
+        UsageError: If something in it is not a text, or the recipe has no features.
     """
     counts: list[Offsets] = [np.zeros(0, np.int64)]
     parts: list[Hashes] = []

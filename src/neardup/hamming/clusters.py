@@ -154,7 +154,7 @@ def _is_mixed(labels: Any, groups: Any) -> Any:
 
 
 def _connect_again(codes: Any, labels: Any, mixed: Any, engine: Engine, plan: str) -> None:
-    """Label anew, in place, the rows of split components by the matches within each part."""
+    """Label again, in place, the rows of split components by the matches within each part."""
     from neardup.kernels.forest import flatten, unite_all
 
     rows = np.flatnonzero(mixed)
@@ -203,7 +203,7 @@ def _ranks(order: Any, n: int, rows: Any) -> Any:
     if places.shape != (n,) or places.dtype.kind not in "iu":
         raise UsageError(f"order is {places.dtype} {places.shape}: use each of the {n:,} rows once")
     if n and not (places.min() >= 0 and places.max() < n and np.bincount(places).max() == 1):
-        raise UsageError(f"order is no permutation: use each row from 0 to {n - 1:,} once")
+        raise UsageError(f"order is not a permutation: use each row from 0 to {n - 1:,} once")
     rank = np.empty(n, np.int64)
     rank[places] = np.arange(n)
     return rank if rows is None else rank[rows]

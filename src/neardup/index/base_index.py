@@ -488,9 +488,9 @@ class BaseIndex(Queries):
         """
         given, mine = type(other).__name__, self._kind.name
         if not isinstance(other, BaseIndex):
-            raise UsageError(f"{given} is no index: merge Index or DurableIndex, by {mine}")
+            raise UsageError(f"{given} is not an index: merge Index or DurableIndex, by {mine}")
         if other.by != mine:
-            raise UsageError(f"{given} is no index by {mine}: merge one with {mine}=")
+            raise UsageError(f"{given} is not an index by {mine}: merge one with {mine}=")
         codec = self._source.codec
         with other.snapshot() as seen:  # without the lock, which each addition takes for itself
             self._store.check_writable()

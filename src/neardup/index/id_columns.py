@@ -249,7 +249,7 @@ class IdColumn:
 
     def disagreement(self) -> DataError:
         """What is raised where a hash table, which may come from a file, leads out of its ids."""
-        return DataError("the hash table does not agree with the ids: make the index anew")
+        return DataError("the hash table does not agree with the ids: make the index again")
 
     @property
     def slots(self) -> Any:

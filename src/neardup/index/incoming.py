@@ -162,7 +162,7 @@ def text_of(settings: TakesTexts, text: str) -> str:
 
 
 def texts_of(settings: TakesTexts, texts: Any) -> Any:
-    """As `text_of`, for many; what is no text stays, and is refused later."""
+    """As `text_of`, for many; what is not a text stays, and is refused later."""
     if settings.extract in {None, "none"}:
         return texts
     if hasattr(texts, "__arrow_c_stream__"):
@@ -192,7 +192,7 @@ def as_count(name: str, value: Any) -> int:
     """Check a number of results.
 
     Raises:
-        UsageError: If it is no whole number from 0 up.
+        UsageError: If it is not a whole number from 0 up.
     """
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 0:
         return int(value)
@@ -203,7 +203,7 @@ def as_time(name: str, value: Any) -> float:
     """Check a moment.
 
     Raises:
-        UsageError: If it is no number of seconds.
+        UsageError: If it is not a number of seconds.
     """
     if isinstance(value, Real) and not isinstance(value, bool) and value == value:  # noqa: PLR0124  # not a NaN
         return float(value)

@@ -181,7 +181,7 @@ class _StoredIds(IdColumn):
         """See IdColumn.values; the first time all are looked at.
 
         Raises:
-            DataError: If they are no ids.
+            DataError: If they are not ids.
         """
         if not self._is_sound:
             try:
@@ -257,7 +257,7 @@ def id_arrays(ids: IdColumn) -> dict[str, Any]:
 def damaged(path: Path, why: str) -> DataError:
     """The error of a file that is not as it was written."""
     return DataError(
-        f"{path} is damaged ({why}): restore the index from a copy, or make it anew from the"
+        f"{path} is damaged ({why}): restore the index from a copy, or make it again from the"
         " documents"
     )
 

@@ -50,7 +50,7 @@ class SegmentRows:
     """
 
     COPIED: ClassVar[tuple[str, ...]]
-    """Arrays of a file that a merge copies; the rest is made anew."""
+    """Arrays of a file that a merge copies; the rest is made again."""
 
     def __init__(
         self,

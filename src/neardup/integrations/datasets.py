@@ -120,7 +120,7 @@ def decontaminate(
         (['one two three'], [0])
     """
     if not isinstance(train, datasets.Dataset):
-        raise UsageError(f"a {type(train).__name__} is no Dataset: pass one split")
+        raise UsageError(f"a {type(train).__name__} is not a Dataset: pass one split")
     documents = _columns(train, column, {})[column]
     names, questions = _questions(against, column if against_column is None else against_column)
     found = find_questions(documents, questions, **options)

@@ -49,8 +49,9 @@ class NeardupPipeline:
     - `NEARDUP_MARK`: true sets the fields `near_duplicate_of` and `similarity` (or `distance`)
       and lets the item pass; else it is dropped.
 
-    An item that is crawled again is no duplicate of itself. Statistics: `neardup/new`, `seen` (near
-    another one), `stored` (again, unchanged), `replaced` (again, changed) and `empty` (no words).
+    An item that is crawled again is not a duplicate of itself. Statistics: `neardup/new`, `seen`
+    (near another one), `stored` (again, unchanged), `replaced` (again, changed) and `empty` (no
+    words).
 
     Threads of its own use the index, so that the reactor never waits: one for a folder, eight for
     requests.

@@ -228,7 +228,7 @@ def _writable() -> Path | None:
             tempfile.TemporaryFile(dir=folder).close()
             return folder
     message = (
-        "compiled kernels can be kept nowhere, so each start compiles them anew: let"
+        "compiled kernels can be kept nowhere, so each start compiles them again: let"
         " NUMBA_CACHE_DIR name a folder that can be written, or run `neardup compile --into DIR`"
         " where one can, and let it name that"
     )

@@ -36,8 +36,8 @@ class Benchmarks:
         parts: What is looked for apart, such as question and answer: the field of each, or the
             fields, which are joined.
         id: Field that holds a question's id; `file:row` unless given.
-        common: Features that more than this share of the documents have are no leak: what is found
-            by these alone stays a row, and its document is kept.
+        common: Features that more than this share of the documents have are not leaks: what is
+            found by these alone stays a row, and its document is kept.
         format_name: Format of all files; their extensions tell unless given.
 
     Raises:

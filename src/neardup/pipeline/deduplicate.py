@@ -176,7 +176,7 @@ def dedup(  # noqa: PLR0913
     )  # fmt: skip
     files = (output, duplicates, clusters, rejects)
     if update and against is None:
-        raise UsageError("update belongs to against: name the index that kept documents go to")
+        raise UsageError("update requires against: name the index that kept documents go to")
     if own_ids != "seen" and against is None:
         raise UsageError(f"own_ids={own_ids!r} needs against: name the index that has the ids")
     if paths is not None:
@@ -189,13 +189,13 @@ def dedup(  # noqa: PLR0913
         read = replace(read, input_format=InputFormat(format, delimiter, encoding, records=records))
         return _warned(dedup_files(paths, outputs, rule, choice, read, limits, against=seen))
     if against is not None:
-        raise UsageError("against belongs to files: query the index with documents in memory")
+        raise UsageError("against requires files: query the index with documents in memory")
     if resume is not None:
-        raise UsageError("resume belongs to files: documents in memory are gone with the process")
+        raise UsageError("resume requires files: documents in memory are gone with the process")
     if any(path is not None for path in files):
         raise UsageError("documents in memory have no output file: use the result's `kept`")
     if not (format is delimiter is encoding is records is None):
-        raise UsageError("format, delimiter, encoding and records belong to files")
+        raise UsageError("format, delimiter, encoding and records require files")
     if report is not None:
         raise UsageError("documents in memory: write the report with the result's `report`")
     check_documents(source)

@@ -374,7 +374,7 @@ def fingerprints_of_numbers(texts: Any, names: Any, bits: int) -> Any:
         uint64 (n, width), masked where a text is empty.
 
     Raises:
-        DataError: If one is no number of so many bits.
+        DataError: If one is not a number of so many bits.
     """
     width = -(-bits // 64)
     codes = np.zeros((len(texts), width), np.uint64)
@@ -399,7 +399,7 @@ def fingerprints_of_numbers(texts: Any, names: Any, bits: int) -> Any:
 
 
 def _check_texts(name: str, texts: Any) -> None:
-    """Refuse a column of fingerprints: their digits are no text."""
+    """Refuse a column of fingerprints: their digits are not text."""
     given = pc.filter(texts, pc.greater(pc.utf8_length(texts), 0))
     long = pc.match_substring_regex(given, r"^\s*-?\d{15,}\s*$")
     plain = pc.match_substring_regex(given, r"^\s*-?\d+\s*$")
@@ -443,7 +443,7 @@ def ids_of_kind(ids: Any, kind: str | None) -> Any:
     if at < 0:
         return numbers
     raise DataError(
-        f"the id {ids[at].as_py()!r} is no whole number, and those of the index are: pass --id"
+        f"the id {ids[at].as_py()!r} is not a whole number, and those of the index are: pass --id"
         " FIELD for a field of numbers, or use an index of its own"
     )
 

@@ -140,7 +140,7 @@ class _Parser:
             if has_ids and self.is_json is False:
                 raise UsageError("--id names a field of JSON, and the lines are texts")
             if (has_ids or self.is_json) and not data.strip():
-                continue  # as in a file of JSON lines, where it is no record
+                continue  # as in a file of JSON lines, where it is not a record
             try:
                 lines.append(self._line(data))
             except BadRecordError as error:

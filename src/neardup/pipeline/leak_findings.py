@@ -70,7 +70,7 @@ class LeakFindings:
 
     Args:
         questions: What is looked for.
-        common: As of Benchmarks: what is no leak.
+        common: As of Benchmarks: what is not a leak.
         limits: How much memory it may take, and where the rest goes.
         kept: A file to append to; see FindingLog.
 

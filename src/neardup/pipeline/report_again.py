@@ -101,9 +101,7 @@ def report_of(
             written.check(path)
         read, restrict = with_source(options, read)
         if batches and not restrict:
-            raise UsageError(
-                "source belongs to files: documents in memory have the fields of within"
-            )
+            raise UsageError("source requires files: documents in memory have the fields of within")
         names = [source.name for source in sources] or [""]
         reader = stack.enter_context(
             Reader(names, rule, limits, keep=choice.keep, keep_features=True, restrict=restrict)

@@ -150,7 +150,7 @@ class DedupResult:
         """
         rule, decision = self.origin.rule, self.origin.decision
         if not rule.by_features or decision.similarity is None:
-            raise UsageError("rethreshold belongs to similarity: this run compared fingerprints")
+            raise UsageError("rethreshold requires similarity: this run compared fingerprints")
         own = rule.match.similarity
         if not own <= similarity <= 1:
             raise UsageError(f"similarity is {similarity:g}: use a number from {own:g} up to 1")

@@ -85,7 +85,7 @@ def check_given(name: str, data: Any) -> None:
     try:
         check_arrow(data)
     except pa.ArrowInvalid as error:
-        raise UsageError(f"{name}: no valid Arrow data: {error}; make it anew") from None
+        raise UsageError(f"{name}: not valid Arrow data: {error}; make it again") from None
 
 
 def _of_bytes(kind: Any) -> Any:

@@ -162,7 +162,7 @@ def arrow_rows(body: bytes, kind: Any) -> list[Any]:
     """The rows of an Arrow IPC stream, as structures.
 
     Raises:
-        Problem: If it is no such stream, or a row is not what `kind` has.
+        Problem: If it is not such a stream, or a row is not what `kind` has.
     """
     import pyarrow as pa
 

@@ -170,7 +170,7 @@ class _Connection:
                 return _bulk(_info(self._service.describe()))
             items = [(each, each.decode()) for each in arguments[1:]]
         except UnicodeDecodeError:
-            return _error(Problem("invalid-document", "an item is no text in UTF-8"))
+            return _error(Problem("invalid-document", "an item is not a text in UTF-8"))
         except Problem as problem:
             return _error(problem)
         if right == "read":

@@ -217,7 +217,7 @@ class ReviewServer:
             why = f"this answer was not kept: {error}; then go back and answer again"
             return _refusal(507, why)
         if not kept:
-            return _refusal(400, "no such pair or answer: open the page anew")
+            return _refusal(400, "no such pair or answer: open the page again")
         request.common.append((b"location", f"/{self.token}/".encode()))
         return Answer(b"", _TEXT, 303)
 

@@ -112,7 +112,7 @@ class Settings:
             UsageError: For what only one machine does.
         """
         if choice.decisions is not None:
-            raise UsageError("--decisions belongs to --engine local: leave it out")
+            raise UsageError("--decisions requires --engine local: leave it out")
         if "custom" in rule.recipe.to_json():
             raise UsageError("the recipe has a function of this process: use --engine local")
         match = rule.match if rule.by_features else Match(distance=rule.distance or 0)

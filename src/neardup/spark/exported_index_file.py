@@ -203,5 +203,5 @@ def _opening(path: str) -> Iterator[None]:
         raise FileError(f"cannot read {path}: {error}; name a file of export_index") from None
     except (pa.ArrowException, OverflowError, UnicodeDecodeError, KeyError) as error:
         if "magic bytes" in str(error):
-            raise DataError(f"{path} is no Parquet file: {error}") from None
+            raise DataError(f"{path} is not a Parquet file: {error}") from None
         raise _damaged(path, str(error).splitlines()[0]) from None

@@ -68,7 +68,7 @@ def check_outputs(sources: Sequence[Source], outputs: Outputs, written: OutputSe
         FileError: If there is no place for one.
     """
     if outputs.report is not None:
-        raise UsageError("--report and --summary belong to --engine local: leave them out")
+        raise UsageError("--report and --summary require --engine local: leave them out")
     kept = outputs.kept
     if kept is not None:
         if kept == "-" or not is_folder(kept):

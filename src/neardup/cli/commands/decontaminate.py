@@ -100,7 +100,7 @@ def decontaminate(
             "--common",
             parser=shared.number_to_one,
             metavar="SHARE",
-            help="What more than this share of the documents have in common is no leak.",
+            help="What more than this share of the documents have in common is not a leak.",
         ),
     ] = None,
     cut: Annotated[

@@ -55,7 +55,7 @@ def _tell_nobody(_: list[str]) -> None:
 class AtomicFile:
     """One output, written aside in its folder and compressed as its extension says.
 
-    Standard output and what is no regular file (a device, a pipe) is written straight.
+    Standard output and what is not a regular file (a device, a pipe) is written straight.
     OutputSet creates, publishes and discards it.
 
     Args:
@@ -339,6 +339,6 @@ def _remote_beside(key: str, ending: str) -> str:
 
 
 def is_device(path: str) -> bool:
-    """Whether a path is there and is no regular file, such as a device or a pipe."""
+    """Whether a path is there and is not a regular file, such as a device or a pipe."""
     there = Path(path)
     return there.exists() and not there.is_file()

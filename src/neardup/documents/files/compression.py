@@ -148,7 +148,7 @@ class ByteReader:
 
         Raises:
             DataError: If the compressed stream is broken; names the line reached. Also if the first
-                bytes are no text's.
+                bytes are not a text.
             FileError: If the read fails.
         """
         with self._named_errors():
@@ -169,7 +169,7 @@ class ByteReader:
         return block
 
     def _check_begin(self, block: bytes) -> None:
-        """Refuse what is no text, which the first block tells."""
+        """Refuse what is not a text, which the first block tells."""
         kind = None if self._is_begun else kind_of_bytes(block[:HEAD_BYTES], self._name)
         self._is_begun = True
         if kind is not None:

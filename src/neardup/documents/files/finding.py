@@ -55,13 +55,13 @@ def check_relative(relative: str, folder: str) -> None:
     first, *others = _SEPARATORS.split(relative)
     parts = [first, *others]
     if not relative.strip("."):
-        raise _refused(relative, folder, "it is no name of a file")
+        raise _refused(relative, folder, "it is not a name of a file")
     if not first or _DRIVE.match(first):
         raise _refused(relative, folder, "it begins at a root")
     if ".." in parts:
         raise _refused(relative, folder, '".." is in it')
     if not parts[-1] or parts[-1] == "." or "\0" in relative:
-        raise _refused(relative, folder, "it is no name of a file")
+        raise _refused(relative, folder, "it is not a name of a file")
     if is_uri(folder) and is_chained(relative):
         raise _refused(relative, folder, f'"{_CHAIN}" in a URI begins another one')
 

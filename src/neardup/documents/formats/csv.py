@@ -48,7 +48,7 @@ _KERNEL_PAYS: Final = 4 << 20  # bytes parsed in the time that loading the kerne
 
 
 class CsvSource(TextSource):
-    """A CSV file. Blank lines are no records, but count as lines."""
+    """A CSV file. Blank lines are not records, but count as lines."""
 
     format = "csv"
     delimiter = ","

@@ -223,7 +223,7 @@ class CsvLines:
         return line.count(b'"') if self._passed is None else self._passed.quotes
 
     def line(self) -> bytes:
-        """Take the next line, which is no part of a record."""
+        """Take the next line, which is not a part of a record."""
         return self._next()
 
     def block(self, nbytes: int) -> bytes:

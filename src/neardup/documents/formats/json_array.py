@@ -165,8 +165,8 @@ def _elements(name: str, text: str, path: str | None) -> Iterator[tuple[int, int
     at, around = (at, []) if path is None else _list_at(name, text, at, path)
     if text[at] != "[":
         raise UsageError(
-            f"{name} is no JSON array: it begins with {text[at]!r}; pass --records PATH for a list"
-            " in it, or try --format jsonl"
+            f"{name} is not a JSON array: it begins with {text[at]!r}; pass --records PATH for a"
+            " list in it, or try --format jsonl"
         )
     at = _after_blank(text, at + 1)
     if text[at : at + 1] == "]":

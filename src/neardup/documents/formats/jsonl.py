@@ -74,7 +74,7 @@ class _Part(NamedTuple):
 
 
 class JsonlSource(TextSource):
-    """A file of JSON lines. Blank lines are no records, but count as lines."""
+    """A file of JSON lines. Blank lines are not records, but count as lines."""
 
     format = "jsonl"
     plainly_parsed: ClassVar[int] = 0
@@ -278,7 +278,7 @@ class RecordParser:
 
 
 def parsed_object(record: bytes) -> dict[str, Any]:
-    """Parse a record; BadRecordError if it is no object."""
+    """Parse a record; BadRecordError if it is not an object."""
     value = _load(record)
     if not isinstance(value, dict):
         raise BadRecordError(f"{_KINDS[type(value)]}, not a JSON object", _FIX)

@@ -126,7 +126,7 @@ class WarcSource(Source):
     def noted(self) -> list[str]:
         """See Source.noted."""
         line = (
-            f"{self._others:,} records of {self.name} are no documents (requests, images, errors);"
+            f"{self._others:,} records of {self.name} are not documents (requests, images, errors);"
             " they are kept, but for those that belong to a dropped one"
         )
         return [line] if self._others else []
@@ -285,7 +285,7 @@ class _Members:
         return self._plain[:4] or (self._plain if self._more() else b"")
 
     def rest(self) -> bytes:
-        """What is left of a member that is no record; its first bytes."""
+        """What is left of a member that is not a record; its first bytes."""
         begin = b""
         while self._plain or self._more():
             begin = (begin + self._plain)[:SHOWN_BYTES]
@@ -406,7 +406,7 @@ def _parsed(record: _Record, decode: str, longest: int) -> tuple[bytes, str, str
     )
     found = next(iter(reading))  # which is read before the next one is looked for
     if found.http_headers is None or found.http_headers.status_code is None:
-        raise BadRecordError("its content is no HTTP answer", _FIX)
+        raise BadRecordError("its content is not an HTTP answer", _FIX)
     kind = (found.http_content_type or "").lower()
     if found.http_headers.status_code not in _GOOD or not (
         kind in _PAGES or kind.startswith("text/plain")

@@ -273,7 +273,7 @@ class TableSearcher:
             if child is None:
                 rows = self._tables.rows[table, low:high].astype(np.int64)
                 if not 0 < high - low == len(rows) or rows.max() >= len(self._codes):
-                    raise DataError("a search table does not agree with the rows: make it anew")
+                    raise DataError("a search table does not agree with the rows: make it again")
                 child = _HeavyBucket(self._codes, rows, self._searcher_within)
                 self._children[table, low] = child
             return child

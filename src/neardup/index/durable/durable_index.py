@@ -333,7 +333,7 @@ def _check_similar(
     """Compare what is asked for with an index by similarity; None asks for nothing.
 
     Raises:
-        UsageError: If the measure differs, or what is asked belongs to distances.
+        UsageError: If the measure differs, or what is asked requires distances.
         RecipeError: If it was made with another recipe.
     """
     made = log.settings

@@ -359,7 +359,7 @@ class Environment:
         self._writing.release()
 
     def open_in_child(self) -> tuple[int, int, int]:
-        """Open the file anew in a child that was forked: LMDB's own is its parent's.
+        """Open the file again in a child that was forked: LMDB's own is its parent's.
 
         With pins it stays, to be read: closing it would end the parent's.
 
@@ -391,7 +391,7 @@ class Environment:
         """Write the entries to a new file, but one of `meta`, and sync it.
 
         `copy` takes pages as they are, and in the free room of a page stands what was removed from
-        it, or from a page that was written before. Pages that are filled anew have no such bytes.
+        it, or from a page that was written before. Pages that are filled again have no such bytes.
         """
         size = MAP_SIZES[-1] + 2 * self.nbytes
         with lmdb_errors(target, "write"), contextlib.closing(self.pin()) as pin:

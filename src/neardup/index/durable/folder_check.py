@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_folder", "verify_folder"]
 
-REMEDY = "restore the index from a copy, or make it anew from the documents"
+REMEDY = "restore the index from a copy, or make it again from the documents"
 
 
 def check_folder(path: Path) -> list[str]:

@@ -39,7 +39,7 @@ __all__ = [
 
 FORMAT: Final = 5
 """The only format that is opened: no release wrote another."""
-RESTORE: Final = "restore the index from a copy, or make it anew from the documents"
+RESTORE: Final = "restore the index from a copy, or make it again from the documents"
 
 
 def row_key(number: int) -> bytes:
@@ -220,7 +220,7 @@ class Record:
         body = unsealed(value, name)
         magic, kind, has_sets, width, first, count, gone, runs, size = HEADER.unpack_from(body)
         if magic != MAGIC:
-            raise DataError(f"{name} is no record of this version of neardup: {magic!r}")
+            raise DataError(f"{name} is not a record of this version of neardup: {magic!r}")
         view = _View(body, HEADER.size)
         numbers, times = view.take(np.int64, runs), view.take(np.float64, runs)
         removed = view.take(np.int64, gone)
@@ -309,7 +309,7 @@ class Ledger:
         name = f"ledger in {where}"
         value = txn.get(b"meta", KEY)
         if value is None:
-            raise DataError(f"{name} is not there: restore the index from a copy, or make it anew")
+            raise DataError(f"{name} is not there: restore the index from a copy, or make it again")
         commits, sequence, manifest, *sums = LAYOUT.unpack(unsealed(value, name, KEY))
         return cls(commits, sequence, manifest, sums)
 

@@ -61,7 +61,7 @@ ENVIRONMENTS: Final = "log-*.mdb"
 MOMENT: Final = 0.02
 """Seconds between looks at a lock that is waited for."""
 MOVING: Final = b"moved"
-"""Key of a mark in a log that is written anew, or was."""
+"""Key of a mark in a log that is written again, or was."""
 
 
 def current_environment(path: Path) -> Path:
@@ -69,10 +69,10 @@ def current_environment(path: Path) -> Path:
 
     Raises:
         FileNotFoundError: If there is no folder or it is empty.
-        DataError: If it is no index.
+        DataError: If it is not an index.
     """
     if path.exists() and not path.is_dir():
-        raise DataError(f"{path} is a file, so it is no index: an index is a folder")
+        raise DataError(f"{path} is a file, so it is not an index: an index is a folder")
     found = sorted(path.glob(ENVIRONMENTS), key=lambda x: int(x.stem.partition("-")[2]))
     if found:
         return found[-1]
@@ -138,7 +138,7 @@ class LogStore:
 
     Raises:
         FileError: If it cannot be read, or another process writes to it.
-        DataError: If it is no index, damaged, or of a newer version.
+        DataError: If it is not an index, damaged, or of a newer version.
     """
 
     def __init__(self, path: Path, *, readonly: bool, wait: float = 0.0) -> None:
@@ -148,7 +148,7 @@ class LogStore:
         self._process, self._head = os.getpid(), Head(path)
         self._changing = threading.RLock()
         """Held by who uses the LMDB file without a snapshot, and by who goes on to the next."""
-        current_environment(path)  # before a lock is left in a folder that is no index
+        current_environment(path)  # before a lock is left in a folder that is not an index
         self._is_marked = False
         """Whether the LMDB file had the mark of `reclaim` when it was read last."""
         held = contextlib.ExitStack()
@@ -186,7 +186,7 @@ class LogStore:
             raise file_failure("create", path, error) from None
         if others:
             raise DataError(
-                f"{path} is no index, and not empty ({min(others)} is in it): use a new folder"
+                f"{path} is not an index, and not empty ({min(others)} is in it): use a new folder"
             )
         lock = locked(path, wait)
         try:
@@ -314,7 +314,7 @@ class LogStore:
             raise damaged(self._environment.path, "it has contents of rows to come")
 
     def reclaim(self) -> None:
-        """Write the log anew: nothing that was removed is left in it.
+        """Write the log again: nothing that was removed is left in it.
 
         The old file is marked first, and then the new one gets its name, from when on it counts: a
         reader of a marked file looks each time whether there is a newer one. What fails or crashes

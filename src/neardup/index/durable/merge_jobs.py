@@ -53,7 +53,7 @@ LEAST_MERGED: Final = 1 << 18
 
 
 class Job:
-    """One run of the background: some segments that stand together, made anew as files.
+    """One run of the background: some segments that stand together, made again as files.
 
     Args:
         store: The folder.

@@ -207,7 +207,7 @@ def search_tail(
 
 @kernel
 def link_entries(entries: Any, count: int, heads: Uint32s) -> None:
-    """Chain the first `count` entries anew, from `heads` (uint32, zeros); see TailSets."""
+    """Chain the first `count` entries again, from `heads` (uint32, zeros); see TailSets."""
     for at in range(count):
         bucket = bucket_in(heads, entries[2 * at])
         before = np.uint64(heads[bucket]) << np.uint64(32)

@@ -64,7 +64,7 @@ class Aim:
     words: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is no aim."""
+        """Refuse what is not an aim."""
         if (self.share is None) == (self.words is None):
             raise UsageError("an aim is a share of the words or a number of words: give one")
         if self.share is not None and not 0 < self.share <= 0.5:

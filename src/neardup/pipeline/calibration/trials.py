@@ -43,7 +43,7 @@ __all__ = ["Measured", "Planted", "agreement", "plant", "sets_of", "try_question
 FOUND_WORDS: Final = WORD_KINDS[:3]
 """Edits that an aim is about; a moved word is two of them."""
 UNLIKE: Final = 0.5
-"""A pair that agrees in a smaller share of its words, in order, is no copy by any aim."""
+"""A pair that agrees in a smaller share of its words, in order, is not a copy by any aim."""
 LOOKED_AT: Final = 25
 """Pairs of each twentieth of similarity whose words are compared in order."""
 MOST_PAIRS: Final = 300_000

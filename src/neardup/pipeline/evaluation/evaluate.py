@@ -292,7 +292,7 @@ def _similar(documents: Documents, rule: Rule, truth: Truth, workers: int | None
     sets, lowest = documents.sets, rule.match.similarity
     if truth.judged is not None:
         judged = ScoredPairs.similar(sets, truth.judged, rule.measure)
-        # Two documents without features are no pair, though their sets are equal.
+        # Two documents without features are not a pair, though their sets are equal.
         sizes = np.diff(sets.offsets)
         empty = (sizes[judged.left] == 0) | (sizes[judged.right] == 0)
         return _labelled(replace(judged, score=np.where(empty, 0.0, judged.score)), truth)

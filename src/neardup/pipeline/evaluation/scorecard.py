@@ -184,7 +184,7 @@ def _head(found: Evaluation) -> str:
         f'<section id="recipes"><p class="lead"><b>{count(found.documents)}</b> documents,'
         f" <b>{count(found.labelled)}</b> labelled; <b>{count(found.pairs)}</b> duplicate pairs."
         f"</p><p>Of these, {inert(found.world)}. Groups are {inert(found.policy)}; similarity is"
-        f" {inert(found.measure)}. Intervals are 95%, by drawing clusters anew.</p>{lost}"
+        f" {inert(found.measure)}. Intervals are 95%, by resampling clusters.</p>{lost}"
         f"{table(heads, rows, 'Recipes')}</section>"
     )
 

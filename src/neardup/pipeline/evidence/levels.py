@@ -70,7 +70,7 @@ def lowest_threshold(rule: Rule, asked: float | None) -> float:
     """
     if not rule.by_features:
         if asked is not None:
-            raise UsageError("report_from belongs to similarity: this run compares fingerprints")
+            raise UsageError("report_from requires similarity: this run compares fingerprints")
         return 0.0
     own = rule.match.similarity
     if asked is not None and not 0 < asked <= own:

@@ -40,7 +40,7 @@ def read_document(
     Raises:
         UsageError: For a file of records without the number of one.
         FileError: If it cannot be read.
-        DataError: If it is no text, or the file has no such record.
+        DataError: If it is not a text, or the file has no such record.
     """
     read, told = read or ReadOptions(), told or InputFormat()
     if name == "-":
@@ -130,7 +130,7 @@ def fields_of(
         The values of each name that was found, None where it has none.
 
     Raises:
-        UsageError: If no record has one of the fields, or the inputs are no records.
+        UsageError: If no record has one of the fields, or the inputs are not records.
         FileError, DataError: If an input cannot be read.
     """
     found: dict[str, tuple[str | None, ...]] = {}

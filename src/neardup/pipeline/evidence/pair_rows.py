@@ -97,7 +97,7 @@ def result_rows(
                 _check_field(row, name, place)
             yield place, row
     except (DataError, UsageError) as error:
-        raise DataError(f"{path} is no file that dedup --{kind} wrote: {error}") from None
+        raise DataError(f"{path} is not a file that dedup --{kind} wrote: {error}") from None
 
 
 def field_of(row: Mapping[str, Any], name: str, place: str) -> str:
@@ -129,7 +129,7 @@ def similarity_of(row: Mapping[str, Any], place: str) -> float | None:
     """What a row says under one of the names of a similarity.
 
     Raises:
-        DataError: If it is no number from 0 to 1.
+        DataError: If it is not a number from 0 to 1.
     """
     told = next((row[name] for name in _SIMILARITIES if not _is_blank(row.get(name))), None)
     if told is None:

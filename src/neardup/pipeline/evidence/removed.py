@@ -104,7 +104,7 @@ def removed_documents(
         fields: Of the records, to be given beside the texts.
 
     Raises:
-        UsageError: If it is no duplicates file, no input is known, or no record has a field.
+        UsageError: If it is not a duplicates file, no input is known, or no record has a field.
         FileError, DataError: If a file cannot be read.
     """
     total = 0

@@ -217,7 +217,8 @@ class Answers:
 
 def _unlike_lines(path: str) -> UsageError:
     return UsageError(
-        f"{path} is no file of JSON lines, which answers are appended to: name another by --answers"
+        f"{path} is not a file of JSON lines, which answers are appended to: name another by"
+        " --answers"
     )
 
 

@@ -37,7 +37,7 @@ STEPS: Final = tuple(step / 20 for step in range(8, 20))
 LOWEST_OF_CHARACTERS: Final = 0.5
 """Below it characters match texts of one language."""
 MOST_PAIRS: Final = 100_000
-"""Of one recipe; a threshold that has more is no candidate."""
+"""Of one recipe; a threshold that has more is not a candidate."""
 BANDS: Final = 20
 MOST_OF_A_BAND: Final = 1_000
 """Pairs of a twentieth of the mean similarity that stand for all of it."""

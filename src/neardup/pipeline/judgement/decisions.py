@@ -56,7 +56,7 @@ class Decisions:
 
         Raises:
             UsageError: If two documents have a name that an answer uses.
-            DataError, FileError: If it is no such file.
+            DataError, FileError: If it is not such a file.
         """
         answers = [x for x in read_answers(path).values() if x.answer != "unsure"]
         names = sorted({name for x in answers for name in (x.first, x.second)})
@@ -100,7 +100,7 @@ def check_decisions(choice: Choice, against: object) -> None:
 
     Raises:
         UsageError: For a run against an index.
-        DataError, FileError: If it is no file of answers.
+        DataError, FileError: If it is not a file of answers.
     """
     if choice.decisions is None:
         return
@@ -116,7 +116,7 @@ def with_decisions(
 
     Raises:
         UsageError: If two documents have a name that an answer uses.
-        DataError, FileError: If it is no file of answers.
+        DataError, FileError: If it is not a file of answers.
     """
     if choice.decisions is None:
         return decision, []

@@ -259,7 +259,7 @@ def plot_of(kind: str, cluster: Rows, similarity: npt.NDArray[np.float64] | None
     if kind != "similarities":
         raise UsageError(f"kind is {kind!r}: use similarities or sizes")
     if similarity is None:
-        raise UsageError("similarities belong to similarity: this run compared fingerprints")
+        raise UsageError("similarities require similarity: this run compared fingerprints")
     return _bars(_bands(similarity), "dropped documents by their similarity to the kept one")
 
 

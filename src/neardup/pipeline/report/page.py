@@ -161,7 +161,7 @@ def _next(report: Report) -> str:
     stricter = "higher <code>--similarity" if report.threshold else "smaller <code>--distance"
     return (
         '<p class="next"><b>What to do next:</b> read some pairs at <a href="#border">the'
-        " border</a>. If pairs that were dropped are no copies, run again with"
+        " border</a>. If pairs that were dropped are not copies, run again with"
         f" a {stricter}</code>.{lower} To put a number on it, judge some thirty pairs in the"
         " browser: <code>neardup review DUPLICATES</code>, with what <code>--duplicates</code>"
         " wrote.</p>"

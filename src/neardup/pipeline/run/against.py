@@ -385,7 +385,7 @@ class ReferenceIndex:
         if lost is not None:
             raise DataError(
                 f"{self._against.folder} keeps {self.index.store}, and has none of"
-                f" {names[lost].as_py()!r}: add that document again, or make the index anew"
+                f" {names[lost].as_py()!r}: add that document again, or make the index again"
             )
 
     def _features(self, texts: list[str]) -> list[Any]:

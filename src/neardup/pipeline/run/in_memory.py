@@ -143,7 +143,7 @@ def _check_kind(source: Any) -> None:
     methods = {"collect": "LazyFrame", "to_table": "", "to_arrow_table": "Connection"}
     for method, wanted in methods.items():
         if callable(getattr(source, method, None)) and wanted in kind:
-            raise UsageError(f"a {kind} is no table yet: pass what its {method}() gives")
+            raise UsageError(f"a {kind} is not a table yet: pass what its {method}() gives")
 
 
 def as_arrow(source: Any, fields: Sequence[str] = ()) -> Any:
@@ -258,7 +258,7 @@ def _columns_of(table: pa.Table, read: ReadOptions) -> dict[str, Any]:
 
 
 def _worths(values: Any, read: ReadOptions) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """What a column of numbers or dates is worth, and where a text in it is no date."""
+    """What a column of numbers or dates is worth, and where a text in it is not a date."""
     order = read.order
     assert order is not None  # noqa: S101  # a column was named
     if not order.takes(values.type):

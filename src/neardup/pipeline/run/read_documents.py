@@ -511,7 +511,7 @@ class Resume:
     def _changed(self, document: int) -> UsageError:
         return UsageError(
             f"an input changed since {self.folder.path} was left, at about document"
-            f" {document + 1:,}: put it back, or remove {self.folder.path} to start anew"
+            f" {document + 1:,}: put it back, or remove {self.folder.path} to start again"
         )
 
 

@@ -70,10 +70,10 @@ class Rule:
                 " text, use distance with verify"
             )
         if self.verify is not None and self.distance is None:
-            raise UsageError("verify belongs to distance: similarity is always verified")
+            raise UsageError("verify requires distance: similarity is always verified")
         if self.measure != "jaccard" and not self.by_features:
             raise UsageError(
-                f"measure is {self.measure!r}, and belongs to similarity: a distance compares"
+                f"measure is {self.measure!r}, and requires similarity: a distance compares"
                 " fingerprints; leave it out, or use similarity, or distance with verify"
             )
 
@@ -110,7 +110,7 @@ class Rule:
         if not self.by_features:
             check_join_plan(plan, self.distance or 0, self.recipe.bits)
         elif plan != "auto":
-            raise UsageError("a plan belongs to distance without verify: similarity has one search")
+            raise UsageError("a plan requires distance without verify: similarity has one search")
 
 
 @dataclass(frozen=True, slots=True)

@@ -444,7 +444,7 @@ def check_facts(
         if before[name] != now[name]:
             raise UsageError(
                 f"{folder} was left by another version ({title} {before[name]}, now {now[name]}):"
-                f" use that one, or remove {folder} to start anew"
+                f" use that one, or remove {folder} to start again"
             )
     if before["digest"] != now["digest"]:
         what = _difference(before["recipe"], now["recipe"]) or (
@@ -460,7 +460,7 @@ def check_facts(
         raise UsageError(
             f"{here['path']} changed since {folder} was left: it had {was['documents']:,} documents"
             f" of {was['added']:,} ever added, now {here['documents']:,} of {here['added']:,};"
-            f" remove {folder} to start anew"
+            f" remove {folder} to start again"
         )
 
 
@@ -476,7 +476,9 @@ def _check_inputs(before: list[Any], now: list[Any], folder: str) -> None:
     was, here = ({row[0]: row for row in rows} for rows in (before, now))
     for path, row in here.items():
         if path not in was:
-            raise UsageError(f"{path} is no input of the run that left {folder}; {_next(folder)}")
+            raise UsageError(
+                f"{path} is not an input of the run that left {folder}; {_next(folder)}"
+            )
         if row != was[path]:
             raise UsageError(
                 f"{path} changed since {folder} was left: it had {_stamp(was[path])}, now"
@@ -495,7 +497,7 @@ def _check_inputs(before: list[Any], now: list[Any], folder: str) -> None:
 
 
 def _next(folder: str) -> str:
-    return f"put it back, or remove {folder} to start anew"
+    return f"put it back, or remove {folder} to start again"
 
 
 def _stamp(row: list[Any]) -> str:

@@ -434,7 +434,7 @@ class NewDocuments:
 
 
 def made_id_error(identity: Any, path: Path | str) -> UsageError:
-    """What says that an id that neardup made, which is no identity, has other content already."""
+    """For an id that neardup made, so that it identifies nothing, and that has other content."""
     return UsageError(
         f"{identity!r} is in {path} already, with other content: give the documents ids with --id,"
         " or the file another name"

@@ -125,7 +125,7 @@ class AppendFile:
 
 def damaged(path: Path, reason: str) -> DataError:
     """Word a state that cannot be used."""
-    return DataError(f"{path} is damaged: {reason}; remove {path.parent} to start anew")
+    return DataError(f"{path} is damaged: {reason}; remove {path.parent} to start again")
 
 
 def append_failure(action: str, path: Path, error: OSError) -> FileError:

@@ -48,7 +48,7 @@ def unsealed(value: bytes, name: str, key: bytes = b"") -> bytes:
     if checksum(key + body) != value[:CHECKSUM_BYTES]:
         raise DataError(
             f"{name} is damaged (its checksum does not agree): restore the index from a copy, or"
-            " make it anew"
+            " make it again"
         )
     return body
 

@@ -1,7 +1,7 @@
 """On the workers: the keys by which similar documents meet, and how heavy each is.
 
 Features are counted in cells, which merge; so all documents choose their rarest features under one
-order. What only one document has is no key. Keys are counted in cells too: a heavy one is cut in
+order. What only one document has is not a key. Keys are counted in cells too: a heavy one is cut in
 pieces, and every two pieces meet in a task of their own.
 """
 

@@ -47,8 +47,8 @@ DOCUMENTS: Final = (
     "number long, address string, score double, within string, codes binary, features binary,"
     " rejected long"
 )
-"""One row a document; codes are empty where it has no features. A file's last row is no document:
-its number is -1 - the file's place, `rejected` says how many records it had beside, and `address`
+"""One row a document; codes are empty where it has no features. A file's last row is none: its
+number is -1 - the file's place, `rejected` says how many records it had beside, and `address`
 what reading it has to say, as JSON, or null: `notes` and `warnings`, or the `error` at its end."""
 
 _TEXTS: Final = 1 << 12

@@ -103,7 +103,7 @@ def oriented(
 def greedy_range(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.RecordBatch]:
     """Decide for the later ends of RANGED, all of a range; gives DROPPED.
 
-    Earlier ends that are no later ones here are kept.
+    Earlier ends that are not later ones here are kept.
     """
     table = whole(batches)
     if table is None:
