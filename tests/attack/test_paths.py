@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup.documents.files.atomic import AtomicFolder
-from neardup.documents.files.finding import FoundFile, check_relative, path_below
+from neardup.documents.files.finding import InputFile, check_relative, path_below
 from neardup.documents.formats.jsonl import JsonlSource
 from neardup.documents.write_kept import plan_outputs
 from neardup.errors import DataError, FileError
@@ -208,6 +208,6 @@ def test_two_sources_of_one_plan_stay_apart(tmp_path: Path) -> None:
 
     source = open_sources([str(path)])[0]
     assert isinstance(source, JsonlSource)
-    source.relative = FoundFile(str(path), "../a.jsonl").relative
+    source.relative = InputFile(str(path), "../a.jsonl").relative
     with pytest.raises(DataError, match="outside of"):
         plan_outputs([source], f"{tmp_path}/out/")

@@ -53,7 +53,7 @@ ON_TEXTS: Final[dict[str, Callable[[list[str]], Any]]] = {
 KINDS: Final[list[dict[str, Any]]] = [{"similarity": 0.8}, {"distance": 3}]
 
 
-def told_of(run: Callable[[], Any]) -> list[warnings.WarningMessage]:
+def metadata_of(run: Callable[[], Any]) -> list[warnings.WarningMessage]:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         run()
@@ -72,20 +72,20 @@ def test_an_index_of_raw_html_warns_once(
         return nd.Index(recipe=nd.Recipe(), **kind)
 
     with made("pages") as index:
-        told = [told_of(lambda: call(index, PAGES)) for _ in range(2)]
+        told = [metadata_of(lambda: call(index, PAGES)) for _ in range(2)]
         assert [len(each) for each in told] == [1, 0]
         assert TOLD in str(told[0][0].message)
         assert told[0][0].filename == __file__
     with made("texts") as index:
-        assert told_of(lambda: call(index, TEXTS)) == []
+        assert metadata_of(lambda: call(index, TEXTS)) == []
 
 
 @pytest.mark.parametrize("call", ON_TEXTS.values(), ids=ON_TEXTS)
 def test_calls_on_raw_html_warn(call: Callable[[list[str]], Any]) -> None:
-    (told,) = told_of(lambda: call(PAGES))
+    (told,) = metadata_of(lambda: call(PAGES))
     assert f"100{TOLD}" in str(told.message)
     assert told.filename == __file__
-    assert told_of(lambda: call(TEXTS)) == []
+    assert metadata_of(lambda: call(TEXTS)) == []
 
 
 def test_the_command_line_tells_in_its_summary_only(
@@ -96,7 +96,7 @@ def test_the_command_line_tells_in_its_summary_only(
         (tmp_path / "pages" / f"{number}.html").write_text(page, "utf-8")
     app(["index", "create", f"{tmp_path}/seen"], standalone_mode=False)
     names = [f"{tmp_path}/seen", f"{tmp_path}/pages"]
-    assert told_of(lambda: app(["index", "add", *names, "--extract", "none"],
+    assert metadata_of(lambda: app(["index", "add", *names, "--extract", "none"],
                                standalone_mode=False)) == []  # fmt: skip
     assert "30" in capsys.readouterr().err
 
@@ -114,10 +114,10 @@ def test_the_first_texts_are_counted_however_they_come(sizes: list[int], data: A
         expected = [x for x in texts[:seen] if x[1:2] == "p" or "DIV" in x]
         is_due = was_coming and seen >= FIRST_TEXTS and 2 * len(expected) > seen
         if size == 1:
-            warned = len(told_of(lambda part=part: first.see(part[0])))  # type: ignore[misc]
+            warned = len(metadata_of(lambda part=part: first.see(part[0])))  # type: ignore[misc]
         else:
             chunk = pa.array(["x", *part], pa.large_string()).slice(1)
-            warned = len(told_of(lambda chunk=chunk: first.see_array(chunk)))  # type: ignore[misc]
+            warned = len(metadata_of(lambda chunk=chunk: first.see_array(chunk)))  # type: ignore[misc]
         assert warned == is_due
         assert first.are_coming == (seen < FIRST_TEXTS)
 

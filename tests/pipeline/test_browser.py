@@ -13,7 +13,7 @@ import pytest
 import neardup as nd
 from chromium import CHROMIUM, Browser
 from neardup.documents import ReadOptions
-from neardup.pipeline.judgement.review_session import Review, Wanted
+from neardup.pipeline.judgement.review_session import Review, ReviewOptions
 from neardup.pipeline.report import page
 from neardup.service.review_server import ReviewServer
 from test_page import DROPPED, HOSTILE, pair, report
@@ -113,7 +113,7 @@ def test_keys_answer_and_go_back_in_a_review(tmp_path: Path) -> None:
     rows = [json.dumps({"id": f"d{i}", "text": text}) for i, text in enumerate(texts)]
     (tmp_path / "docs.jsonl").write_text("\n".join(rows) + "\n")
     (tmp_path / "pairs.csv").write_text("first,second\nd0,d1\nd0,d2\nd0,d3\nd0,d4\n")
-    wanted, paths = Wanted(str(tmp_path / "said.jsonl")), [str(tmp_path / "docs.jsonl")]
+    wanted, paths = ReviewOptions(str(tmp_path / "said.jsonl")), [str(tmp_path / "docs.jsonl")]
     read = ReadOptions(id="id")
     judged = Review(str(tmp_path / "pairs.csv"), paths, wanted, nd.Recipe(ngram=1), read)
     with ReviewServer(judged) as server, Browser(tmp_path / "profile") as browser:

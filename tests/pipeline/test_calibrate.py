@@ -16,7 +16,7 @@ import neardup as nd
 from commands import Here
 from neardup.documents import ReadOptions, Rejects, open_sources
 from neardup.errors import UsageError
-from neardup.pipeline.calibration.calibrate import Asked, calibrate_files
+from neardup.pipeline.calibration.calibrate import CalibrationOptions, calibrate_files
 from neardup.pipeline.calibration.sample import take_sample
 from neardup.pipeline.run.rule import Limits
 from neardup.runtime.intervals import counted, kish, paired, stratified, wilson
@@ -42,7 +42,9 @@ def write(path: Path, texts: list[str]) -> Path:
 
 
 def calibrated(path: Path, **asked: Any) -> Calibration:
-    return calibrate_files([str(path)], Asked(**asked), UNIGRAMS, ReadOptions(), Limits())
+    return calibrate_files(
+        [str(path)], CalibrationOptions(**asked), UNIGRAMS, ReadOptions(), Limits()
+    )
 
 
 def jaccard(a: str, b: str) -> float:
@@ -297,11 +299,11 @@ def test_next_to_nothing_has_a_calibration(texts: list[str], tmp_path: Path) -> 
 
 def test_what_cannot_be_asked_is_refused() -> None:
     with pytest.raises(UsageError, match="sample is 1"):
-        Asked(sample=1)
+        CalibrationOptions(sample=1)
     with pytest.raises(UsageError, match="recall is 0"):
-        Asked(recall=0)
+        CalibrationOptions(recall=0)
     with pytest.raises(UsageError, match="similarity is 0"):
-        Asked(lowest=0)
+        CalibrationOptions(lowest=0)
 
 
 @given(trials=st.integers(1, 500), data=st.data())

@@ -16,7 +16,7 @@ import neardup as nd
 from commands import Here
 from neardup.documents import ReadOptions
 from neardup.errors import DataError, UsageError
-from neardup.pipeline.evaluation.evaluate import Asked, evaluate_files
+from neardup.pipeline.evaluation.evaluate import EvaluationOptions, evaluate_files
 from neardup.pipeline.run.rule import Limits
 from test_page import HOSTILE, OUTSIDE, Tags
 
@@ -37,7 +37,7 @@ def write(path: Path, texts: list[str]) -> Path:
 
 
 def evaluated(path: Path, labels: Path, **asked: Any) -> Evaluation:
-    told = Asked(str(labels), [("own", UNIGRAMS)], lowest=0.3, **asked)
+    told = EvaluationOptions(str(labels), [("own", UNIGRAMS)], lowest=0.3, **asked)
     return evaluate_files([str(path)], told, ReadOptions(id="id"), Limits())
 
 

@@ -21,7 +21,7 @@ from neardup.documents import ReadOptions
 from neardup.errors import DataError, FileError, UsageError
 from neardup.pipeline.evidence.pair_rows import PairRow, pair_rows
 from neardup.pipeline.judgement.answers import Answer, Answers, read_answers
-from neardup.pipeline.judgement.review_session import Review, Strata, Wanted
+from neardup.pipeline.judgement.review_session import Review, ReviewOptions, Strata
 from neardup.service.review_server import ReviewServer
 from test_page import HOSTILE, OUTSIDE, Tags
 
@@ -55,7 +55,7 @@ def review(tmp_path: Path) -> Iterator[Review]:
     (tmp_path / "pairs.csv").write_text(
         "dropped,kept,distance,similarity,cluster\nb,a,3,0.8,a\nd,a,9,0.55,a\nc,a,30,,a\n"
     )
-    wanted = Wanted(str(tmp_path / "answers.jsonl"), border=0.8)
+    wanted = ReviewOptions(str(tmp_path / "answers.jsonl"), border=0.8)
     read = ReadOptions(id="id")
     made = Review(str(tmp_path / "pairs.csv"), [str(docs)], wanted, UNIGRAMS, read)
     yield made
@@ -157,7 +157,7 @@ def test_without_pairs_or_a_port_there_is_no_review(review: Review, tmp_path: Pa
     with pytest.raises(UsageError, match="port is 99999: use a number from 0 to 65535"):
         ReviewServer(review, 99_999)
     (tmp_path / "none.csv").write_text("dropped,kept,distance,similarity,cluster\n")
-    wanted = Wanted(str(tmp_path / "none.jsonl"))
+    wanted = ReviewOptions(str(tmp_path / "none.jsonl"))
     with pytest.raises(DataError, match="has no pairs: there is nothing to judge"):
         Review(str(tmp_path / "none.csv"), ["docs.jsonl"], wanted, UNIGRAMS, ReadOptions())
 
@@ -181,7 +181,7 @@ def test_a_second_review_goes_on_where_the_first_ended(review: Review, tmp_path:
     first = review.following()
     assert first is not None
     assert review.answer(first, "yes")
-    wanted = Wanted(review.wanted.answers, border=0.8)
+    wanted = ReviewOptions(review.wanted.answers, border=0.8)
     docs, pairs = str(tmp_path / "docs.jsonl"), str(tmp_path / "pairs.csv")
     again = Review(pairs, [docs], wanted, UNIGRAMS, ReadOptions(id="id"))
     shown = again.pair(again.following() or 0)

@@ -14,7 +14,7 @@ from commands import Here, write
 from neardup.documents import ReadOptions
 from neardup.fingerprinting.recipe import Recipe
 from neardup.pipeline.evidence.named_texts import fields_of
-from neardup.pipeline.judgement.review_session import Review, Wanted
+from neardup.pipeline.judgement.review_session import Review, ReviewOptions
 from neardup.pipeline.run.kept_options import kept_inputs, kept_options, kept_rule
 from suite import needs_jit
 
@@ -69,7 +69,9 @@ def test_the_report_has_a_row_for_each_field(here: Here) -> None:
 
 def test_a_review_shows_them_too(here: Here) -> None:
     read, sheet = ReadOptions(("note",), "nr"), str(here.folder / "sheet.csv")
-    judged = Review("d.csv", [sheet], Wanted("a.jsonl"), Recipe(), read, fields=["Date", "Email"])
+    judged = Review(
+        "d.csv", [sheet], ReviewOptions("a.jsonl"), Recipe(), read, fields=["Date", "Email"]
+    )
     pair = judged.pair(judged.following() or 0)
     judged.close()
     assert pair is not None

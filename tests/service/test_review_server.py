@@ -17,7 +17,7 @@ from commands import Here
 from full_disk import largest_file
 from neardup.documents import ReadOptions
 from neardup.pipeline.judgement.answers import read_answers
-from neardup.pipeline.judgement.review_session import Review, Wanted
+from neardup.pipeline.judgement.review_session import Review, ReviewOptions
 from neardup.service.review_server import ReviewServer
 from suite import LONG
 
@@ -35,7 +35,7 @@ def reviewed(folder: Path) -> Review:
     rows = [json.dumps({"id": f"d{i}", "text": f"the harbour opened again {i}"}) for i in range(5)]
     (folder / "docs.jsonl").write_text("\n".join(rows) + "\n")
     (folder / "pairs.csv").write_text("first,second\nd0,d1\nd0,d2\nd0,d3\nd0,d4\n")
-    wanted, docs = Wanted(str(folder / "said.jsonl")), [str(folder / "docs.jsonl")]
+    wanted, docs = ReviewOptions(str(folder / "said.jsonl")), [str(folder / "docs.jsonl")]
     return Review(str(folder / "pairs.csv"), docs, wanted, nd.Recipe(ngram=1), ReadOptions(id="id"))
 
 

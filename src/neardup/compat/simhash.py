@@ -240,7 +240,7 @@ class SimhashIndex:
     def get_near_dups(self, simhash: Simhash) -> list[str]:
         """The ids, as strings, of what is within k bits."""
         self._check(simhash)
-        found = set()
+        ids = set()
         mask = (1 << self.f) - 1
         for key in self.get_keys(simhash):
             entries = self.bucket[key]
@@ -250,8 +250,8 @@ class SimhashIndex:
             for entry in entries:
                 value, obj_id = entry.split(",", 1)
                 if ((simhash.value ^ int(value, 16)) & mask).bit_count() <= self.k:
-                    found.add(obj_id)
-        return list(found)
+                    ids.add(obj_id)
+        return list(ids)
 
     def add(self, obj_id: Any, simhash: Simhash) -> None:
         """Add a fingerprint."""

@@ -104,9 +104,9 @@ class FrequencyTable:
         if not whole.startswith(MAGIC):
             raise DataError(f"{path}: no table of document frequencies that this neardup reads")
         digest, _, payload = whole[len(MAGIC) :].partition(b"\n")
-        found = hashlib.blake2b(payload, digest_size=8).hexdigest()
-        if digest.decode("latin-1") != found:
-            raise DataError(f"{path}: damaged: its checksum is {found}, not {digest!r}")
+        actual = hashlib.blake2b(payload, digest_size=8).hexdigest()
+        if digest.decode("latin-1") != actual:
+            raise DataError(f"{path}: damaged: its checksum is {actual}, not {digest!r}")
         header, _, arrays = payload.partition(b"\n")
         keys, values = np.split(np.frombuffer(arrays, "<u8"), 2)
         return cls(keys, values.view("<i8"), **json.loads(header))
@@ -176,9 +176,9 @@ class FrequencyTable:
             if self._lookup is None:
                 from neardup.kernels.features.lookup import hash_sieve, hash_table
 
-                told = self._units != self._default
-                keys = self._keys[told]
-                self._lookup = hash_table(keys, self._units[told]), hash_sieve(keys)
+                is_known = self._units != self._default
+                keys = self._keys[is_known]
+                self._lookup = hash_table(keys, self._units[is_known]), hash_sieve(keys)
         return *self._lookup, self._default
 
     def _inverse(self) -> tuple[Any, int]:

@@ -148,9 +148,9 @@ def find_hash(name: str) -> Hash:
         >>> find_hash("sha1").bits
         160
     """
-    found = HASHES.get(name) or _CUSTOM.get(name)
-    if found is not None:
-        return found
+    hash_ = HASHES.get(name) or _CUSTOM.get(name)
+    if hash_ is not None:
+        return hash_
     if "@" in name:
         raise RecipeError(f"hash is {name!r}: register it first with neardup.custom_hash")
     near = difflib.get_close_matches(name.lower(), HASHES, n=3)
@@ -158,7 +158,7 @@ def find_hash(name: str) -> Hash:
     raise RecipeError(f"hash is {name!r}: {hint}use one of {', '.join(HASHES)}")
 
 
-def hash_features(found: Hash, features: Sequence[bytes], seed: int = 0) -> list[int]:
+def hash_features(hash_: Hash, features: Sequence[bytes], seed: int = 0) -> list[int]:
     """Hash each feature; ints below 2**found.bits.
 
     Raises:
@@ -168,14 +168,14 @@ def hash_features(found: Hash, features: Sequence[bytes], seed: int = 0) -> list
         >>> hash_features(HASHES["fnv1a32"], [b"", b"a"])
         [2166136261, 3826002220]
     """
-    if found.kernel is not None:
-        return _hash_in_kernel(found.kernel, features, seed)
-    assert found.function is not None  # noqa: S101  # a hash has one or the other
-    values = [found.function(feature, seed) for feature in features]
+    if hash_.kernel is not None:
+        return _hash_in_kernel(hash_.kernel, features, seed)
+    assert hash_.function is not None  # noqa: S101  # a hash has one or the other
+    values = [hash_.function(feature, seed) for feature in features]
     for value in values:
-        if not isinstance(value, int) or not 0 <= value < 1 << found.bits:
+        if not isinstance(value, int) or not 0 <= value < 1 << hash_.bits:
             raise RecipeError(
-                f"hash {found.name} gave {value!r}: use whole numbers below 2**{found.bits}"
+                f"hash {hash_.name} gave {value!r}: use whole numbers below 2**{hash_.bits}"
             )
     return values
 

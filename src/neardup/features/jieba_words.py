@@ -106,14 +106,14 @@ def keywords(text: str, top: int | None) -> list[tuple[str, float]]:
         >>> [word for word, _ in keywords("我来到北京清华大学", 1)]
         ['清华大学']
     """
-    found: list[tuple[str, float]] = _extractor().extract_tags(text, topK=top, withWeight=True)
-    return found
+    tags: list[tuple[str, float]] = _extractor().extract_tags(text, topK=top, withWeight=True)
+    return tags
 
 
 def inverse_frequencies() -> dict[str, float]:
     """The values of jieba's idf.txt, as it reads them."""
-    found: dict[str, float] = _extractor().idf_freq
-    return found
+    frequencies: dict[str, float] = _extractor().idf_freq
+    return frequencies
 
 
 @functools.cache
@@ -226,10 +226,10 @@ def _extractor() -> Any:
 def _check(file: str, digest: str) -> None:
     package = jieba_package()
     data = (Path(package.__file__).parent / file).read_bytes()
-    found = hashlib.blake2b(data, digest_size=8).hexdigest()
-    if (package.__version__, found) != (JIEBA_VERSION, digest):
+    actual = hashlib.blake2b(data, digest_size=8).hexdigest()
+    if (package.__version__, actual) != (JIEBA_VERSION, digest):
         raise RecipeError(
-            f"the jieba that is installed is {package.__version__} with {file} {found}, recipes"
+            f"the jieba that is installed is {package.__version__} with {file} {actual}, recipes"
             f" mean {JIEBA_VERSION} with {digest}: reinstall it with `pip install"
             f" --force-reinstall jieba=={JIEBA_VERSION}`"
         )

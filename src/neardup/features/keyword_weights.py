@@ -58,7 +58,9 @@ def _ranks(joined: dict[tuple[str, str], int]) -> dict[str, float]:
     for (start, end), weight in joined.items():
         edges.setdefault(start, []).append((end, weight))
         edges.setdefault(end, []).append((start, weight))
-    degrees = {feature: sum(weight for _, weight in found) for feature, found in edges.items()}
+    degrees = {
+        feature: sum(weight for _, weight in neighbours) for feature, neighbours in edges.items()
+    }
     ranks = dict.fromkeys(edges, 1.0 / len(edges))
     for _ in range(ROUNDS):
         for feature in sorted(edges):
@@ -96,10 +98,10 @@ def load_folder(path: str | Path) -> tuple[str]:
             parts.append(file.read_bytes())
         except OSError as error:
             raise FileError(f"cannot read {file}: {error.strerror}") from None
-    found = hashlib.blake2b(digest_size=8)
+    hashed = hashlib.blake2b(digest_size=8)
     for part in parts:
-        found.update(len(part).to_bytes(8, "little") + part)
-    digest = found.hexdigest()
+        hashed.update(len(part).to_bytes(8, "little") + part)
+    digest = hashed.hexdigest()
     if digest not in FOLDERS:
         try:
             FOLDERS[digest] = CppJieba(*(part.decode() for part in parts))
@@ -196,17 +198,17 @@ class CppJieba:
     def cut(self, text: str) -> list[str]:
         """The words of a text."""
         text = text.encode("utf-8", "replace").decode()
-        found: list[str] = []
+        words: list[str] = []
         for piece in _PIECES.findall(text):
             single = ""
             for word in self._likeliest(piece):
                 if len(word) == 1:
                     single += word
                     continue
-                found += [*self._cut_rest(single), word]
+                words += [*self._cut_rest(single), word]
                 single = ""
-            found += self._cut_rest(single)
-        return found
+            words += self._cut_rest(single)
+        return words
 
     def _likeliest(self, text: str) -> list[str]:
         """The words of the dictionary whose product of frequencies is highest, else characters."""
@@ -231,10 +233,10 @@ class CppJieba:
 
     def _cut_rest(self, text: str) -> list[str]:
         """Characters that made no word: runs of letters, numbers, and what the model joins."""
-        found: list[str] = []
+        words: list[str] = []
         for other, ascii_word in _RUNS.findall(text):
-            found += self._by_model(other) if other else [ascii_word]
-        return found
+            words += self._by_model(other) if other else [ascii_word]
+        return words
 
     def _by_model(self, text: str) -> list[str]:
         scores = [self._start[y] + self._emitted[y].get(text[0], _NEVER) for y in range(_STATES)]

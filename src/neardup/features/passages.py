@@ -45,7 +45,7 @@ def unit_hashes(texts: pa.Array, unit: str, least: int, recipe: Choices, workers
 
     words, chars = (cutting(recipe, chars=chars, ngram=1) for chars in (False, True))
     blocks = list(text_blocks(texts))
-    found: list[Any] = [None] * len(blocks)
+    hashes: list[Any] = [None] * len(blocks)
 
     def run(_: int, task: tuple[int, TextBlock]) -> None:
         place, block = task
@@ -53,10 +53,10 @@ def unit_hashes(texts: pa.Array, unit: str, least: int, recipe: Choices, workers
             block.data, block.offsets, words, chars, unit == "line", np.int64(least)
         )
         rows[:, 2] += np.uint64(block.first)
-        found[place] = rows
+        hashes[place] = rows
 
     in_threads(workers, run, enumerate(blocks))
-    return np.concatenate([np.empty((0, 5), np.uint64), *found])
+    return np.concatenate([np.empty((0, 5), np.uint64), *hashes])
 
 
 def unit_places(text: bytes, unit: str) -> list[tuple[int, int]]:

@@ -101,10 +101,10 @@ def named_list(value: Any) -> str | tuple[str, ...]:
         return tuple(sorted(set(value)))
     if not isinstance(value, str):
         raise RecipeError(f"stopwords is {value!r:.60}: use a language or a list of words")
-    found = _CANONICAL.fullmatch(value)
-    name = found[1] if found else _language(value)
+    match = _CANONICAL.fullmatch(value)
+    name = match[1] if match else _language(value)
     digest = _digest(stop_words(name))
-    if found and found[2] != digest:
+    if match and match[2] != digest:
         raise RecipeError(
             f"stopwords is {value!r}, and the installed stopwordsiso has {name}:{digest}: install"
             " the release that the recipe was made with"

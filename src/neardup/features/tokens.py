@@ -202,16 +202,16 @@ def stop_tokens(recipe: Choices) -> frozenset[str]:
     Each word is normalised as a text is. For "words" it is also cut as a text is: each part counts
     (of "don't": don and t), but a word written without spaces only counts if it is one token.
     """
-    found: set[str] = set()
+    tokens: set[str] = set()
     for word in words_of(recipe.stopwords):
         data = np.frombuffer(word.encode("utf-8", "replace"), np.uint8)
         if recipe.tokens == "words":
             parts = kernel_slices(data, 0, data.size, recipe, chars=False, ngram=1)
             if len(parts) == 1 or not any(_unspaced(part[0]) for part in parts):
-                found.update(parts)
+                tokens.update(parts)
         else:
-            found.add(normalised(data, 0, data.size, recipe))
-    return frozenset(found - {""})
+            tokens.add(normalised(data, 0, data.size, recipe))
+    return frozenset(tokens - {""})
 
 
 @functools.lru_cache(maxsize=64)
@@ -243,7 +243,7 @@ def _class_of(character: str) -> int:
 def _tokenise(text: str, recipe: Choices) -> list[str]:
     tokens = recipe.tokens
     if tokens.startswith("regex:"):
-        return [found[0] for found in re.finditer(tokens[6:], text) if found[0]]
+        return [match[0] for match in re.finditer(tokens[6:], text) if match[0]]
     if tokens in JIEBA:
         return _chinese_words(text, tokens, _own_words(recipe))
     if tokens not in _CUSTOM:
@@ -284,13 +284,13 @@ def checked_dictionary(recipe: Choices) -> tuple[str, ...]:
 @functools.lru_cache(maxsize=64)
 def _own_words(recipe: Choices) -> tuple[str, ...]:
     """The recipe's dictionary, its words normalised as a text is."""
-    found = []
+    words = []
     for line in recipe.dictionary or ():
         word, space, frequency = line.partition(" ")
         data = np.frombuffer(word.encode("utf-8", "replace"), np.uint8)
         if word := normalised(data, 0, data.size, recipe).strip():
-            found.append(f"{word}{space}{frequency}")
-    return tuple(found)
+            words.append(f"{word}{space}{frequency}")
+    return tuple(words)
 
 
 def _chinese_words(text: str, tokens: str, own: tuple[str, ...]) -> list[str]:

@@ -138,10 +138,10 @@ def members(pattern: str) -> NDArray[np.bool_]:
         >>> members("[a-c]+").nonzero()[0].tolist()
         [97, 98, 99]
     """
-    found = np.zeros(POINTS, np.bool_)
+    is_member = np.zeros(POINTS, np.bool_)
     for run in re.finditer(pattern, "".join(map(chr, range(POINTS)))):
-        found[run.start() : run.end()] = True
-    return found
+        is_member[run.start() : run.end()] = True
+    return is_member
 
 
 @functools.lru_cache(maxsize=16)
@@ -201,10 +201,10 @@ def script_tables() -> UnicodeTables:
 
 def _with_class(entries: Any, is_member: Any) -> Any:
     kinds = entries >> CLASS_SHIFT & CLASS_MASK
-    wanted = np.where(is_member & (kinds != SPACE), WORD, OTHER)
-    wanted = np.where(kinds == IGNORED, IGNORED, wanted)
+    classes = np.where(is_member & (kinds != SPACE), WORD, OTHER)
+    classes = np.where(kinds == IGNORED, IGNORED, classes)
     cleared = entries & ~np.uint32(CLASS_MASK << CLASS_SHIFT)
-    return cleared | wanted.astype(np.uint32) << np.uint32(CLASS_SHIFT)
+    return cleared | classes.astype(np.uint32) << np.uint32(CLASS_SHIFT)
 
 
 def _three(archive: Any, name: str) -> tuple[Any, Any, Any]:

@@ -130,9 +130,9 @@ class Sealing:
 
     def metadata(self) -> dict[str, str]:
         """What the file's metadata get after the last batch."""
-        sums = {name: str(found) for name, found in self._sums.items()}
-        told = {"rows": self._sums["id"].rows, "digest": self._digest, **sums}
-        return {SEAL_KEY.decode(): json.dumps(told)}
+        sums = {name: str(column_sum) for name, column_sum in self._sums.items()}
+        facts = {"rows": self._sums["id"].rows, "digest": self._digest, **sums}
+        return {SEAL_KEY.decode(): json.dumps(facts)}
 
 
 def _no_sums() -> dict[str, ColumnSum]:
@@ -183,10 +183,10 @@ class FingerprintReader:
         for path in self.paths:
             with _opening(path), pq.ParquetFile(path) as file:
                 schema, metadata = file.schema_arrow, file.metadata
-                told = metadata.metadata or {}
+                facts = metadata.metadata or {}
             _check_columns(path, schema.names)
             recipe = _recipe(path, schema.metadata or {})
-            seal = _seal(path, told, recipe, metadata.num_rows, schema.names)
+            seal = _seal(path, facts, recipe, metadata.num_rows, schema.names)
             kind = schema.field("fingerprint").type
             codes = kind.list_size if pa.types.is_fixed_size_list(kind) else 1
             bits = recipe.bits if recipe else 64 * codes
@@ -210,14 +210,14 @@ class FingerprintReader:
                 were not those that were written.
         """
         for path, seal in zip(self.paths, self._seals, strict=True):
-            found = ColumnSum()
+            column_sum = ColumnSum()
             for batch in _column(path, "fingerprint"):
                 values = _values(path, batch)
                 _check_width(path, values, self.bits)
                 if seal:
-                    found.add_codes(values)
+                    column_sum.add_codes(values)
                 yield values
-            _check_sum(path, "fingerprint", found, seal)
+            _check_sum(path, "fingerprint", column_sum, seal)
 
     def ids(self) -> Iterator[Any]:
         """The ids as Arrow large strings; where a file has none, the rows' numbers.
@@ -229,16 +229,16 @@ class FingerprintReader:
         for path, count, seal in zip(self.paths, self.counts, self._seals, strict=True):
             with _opening(path), pq.ParquetFile(path) as file:
                 named = "id" in file.schema_arrow.names
-            found = ColumnSum()
+            column_sum = ColumnSum()
             for batch in _column(path, "id") if named else ():
                 ids = _texts(path, batch)
                 if seal:
-                    found.add_texts(ids)
+                    column_sum.add_texts(ids)
                 yield ids
             for at in range(0, 0 if named else count, BATCH_ROWS):
                 numbers = np.arange(first + at, first + min(at + BATCH_ROWS, count))
                 yield pa.array(numbers).cast(pa.large_string())
-            _check_sum(path, "id", found, seal)
+            _check_sum(path, "id", column_sum, seal)
             first += count
 
 
@@ -312,11 +312,11 @@ def _values(path: str, column: pa.Array) -> Any:
 
 
 def _check_width(path: str, values: Any, bits: int) -> None:
-    held = 64 * values.shape[1]
+    stored = 64 * values.shape[1]
     used = np.ma.getdata(values)[:, -1]
-    if held - bits not in range(64) or (bits % 64 and (used >> np.uint64(bits % 64)).any()):
+    if stored - bits not in range(64) or (bits % 64 and (used >> np.uint64(bits % 64)).any()):
         raise DataError(
-            f"{path}: its recipe says {bits} bits, but its fingerprints ({held} bits) have others;"
+            f"{path}: its recipe says {bits} bits, but its fingerprints ({stored} bits) differ;"
             " make the file again with `neardup fingerprint`"
         )
 
@@ -334,13 +334,13 @@ def _recipe(path: str, metadata: dict[bytes, bytes]) -> Recipe | None:
 
 
 def _seal(
-    path: str, told: dict[bytes, bytes], recipe: Recipe | None, rows: int, names: Sequence[str]
+    path: str, facts: dict[bytes, bytes], recipe: Recipe | None, rows: int, names: Sequence[str]
 ) -> dict[str, Any] | None:
     """The checksums in a file's metadata; None in one of before, or from elsewhere."""
-    if SEAL_KEY not in told:
+    if SEAL_KEY not in facts:
         return None
     try:
-        seal = json.loads(told[SEAL_KEY])
+        seal = json.loads(facts[SEAL_KEY])
         same = seal["rows"] == rows and recipe is not None and seal["digest"] == recipe.digest
         if same and {"id", "fingerprint"} <= set(names) & set(seal):
             return dict(seal)
@@ -349,8 +349,8 @@ def _seal(
     raise _unsealed(path, "footer")
 
 
-def _check_sum(path: str, name: str, found: ColumnSum, seal: dict[str, Any] | None) -> None:
-    if seal is not None and str(found) != seal[name]:
+def _check_sum(path: str, name: str, column_sum: ColumnSum, seal: dict[str, Any] | None) -> None:
+    if seal is not None and str(column_sum) != seal[name]:
         raise _unsealed(path, f"column {name!r}")
 
 

@@ -175,8 +175,8 @@ class _Prepared:
 
 def _prepare(recipe: Recipe | None, *, keep_features: bool = False) -> _Prepared:
     known = _FOR_FEATURES if keep_features else _FOR_FINGERPRINTS
-    if (found := known.get(id(recipe))) is not None:
-        return found
+    if (known_recipe := known.get(id(recipe))) is not None:
+        return known_recipe
     if len(known) >= PREPARED_RECIPES:
         known.clear()
     prepared = known[id(recipe)] = _Prepared(recipe_of(recipe), keep_features)
@@ -368,9 +368,9 @@ def _hash_code(recipe: Recipe) -> Any:
         return None
     from neardup.kernels.features.byte_hashes import SPREAD
 
-    found = find_hash(recipe.hash)
-    is_spread = found.bits < 64 and recipe.bits > found.bits
-    return np.int64((found.kernel or 0) | (SPREAD if is_spread else 0))
+    hash_ = find_hash(recipe.hash)
+    is_spread = hash_.bits < 64 and recipe.bits > hash_.bits
+    return np.int64((hash_.kernel or 0) | (SPREAD if is_spread else 0))
 
 
 def _is_raw32(recipe: Recipe) -> bool:
@@ -408,12 +408,12 @@ def _fingerprint_one_by_one(
             value, count = given or 0, int(given is not None)
         else:
             hashes, weights = weighted_features(block.data, begin, end, recipe)
-            wide = [expanded(found, width, recipe.bits) for found in hashes]
+            wide = [expanded(digest, width, recipe.bits) for digest in hashes]
             count = len(hashes)
             tie_one = recipe.tie == "one" and count > 0
             value = majority(wide, weights, recipe.bits, tie_one=tie_one)
             if keep_features:
-                kept += [expanded(found, width, 64) for found in hashes]
+                kept += [expanded(digest, width, 64) for digest in hashes]
         counts[block.first + i] = count
         for word in range(recipe.words):
             values[block.first + i, word] = value >> 64 * word & (1 << 64) - 1

@@ -187,7 +187,7 @@ def simhash(
 
 def _hashed(features: Any, name: str, bits: int) -> list[tuple[int, float]]:
     """The pairs with the hash of each word in its place."""
-    found = find_hash(name)
+    hash_ = find_hash(name)
     words, weights = [], []
     for at, pair in enumerate(_listed(features)):
         word = pair[0] if isinstance(pair, tuple | list) and len(pair) == 2 else None
@@ -198,5 +198,5 @@ def _hashed(features: Any, name: str, bits: int) -> list[tuple[int, float]]:
             )
         words.append(word.encode("utf-8", "replace") if isinstance(word, str) else word)
         weights.append(pair[1])
-    hashes = (expanded(value, found.bits, bits) for value in hash_features(found, words))
+    hashes = (expanded(value, hash_.bits, bits) for value in hash_features(hash_, words))
     return list(zip(hashes, weights, strict=True))

@@ -45,8 +45,8 @@ def weighted_features(
     features = [feature.encode("utf-8", "replace") for feature in weights]
     hashes = hash_features(find_hash(recipe.hash), features, recipe.seed)
     sums: dict[int, int] = {}
-    for found, units in zip(hashes, weights.values(), strict=True):
-        sums[found] = _ONE if recipe.weight == "set" else sums.get(found, 0) + units
+    for hash_, units in zip(hashes, weights.values(), strict=True):
+        sums[hash_] = _ONE if recipe.weight == "set" else sums.get(hash_, 0) + units
     return list(sums), list(sums.values())
 
 

@@ -45,12 +45,12 @@ def preset(name: str, **options: Any) -> Recipe:
 
         options["dictionary"] = load_folder(options["dictionary"])
     target, fixed = ALIASES.get(str(name), (name, {}))
-    found = find_preset(target)
-    refuse_others(name, options, found)
+    library = find_preset(target)
+    refuse_others(name, options, library)
     for field, value in fixed.items():
         if options.get(field, value) != value:
             raise RecipeError(f"{field} is {options[field]!r}: the preset {name} has {value!r}")
-    return Recipe(preset=target, **(dict(found.options) | fixed | options))
+    return Recipe(preset=target, **(dict(library.options) | fixed | options))
 
 
 def presets() -> dict[str, str]:
@@ -60,7 +60,7 @@ def presets() -> dict[str, str]:
         >>> presets()["go-dedup-cjk"]
         'go-dedup/simhash, simhashCJK: each character a feature, FNV-1, ties are 1'
     """
-    return {name: found.about for name, found in PRESETS.items()}
+    return {name: library.about for name, library in PRESETS.items()}
 
 
 def fingerprint_features(
@@ -81,11 +81,11 @@ def fingerprint_features(
         >>> fingerprint_features(preset("yanyiwu"), [("你好", 2.0), ("世界", 1.0)])
         17676873585679812141
     """
-    found = find_preset(recipe_of(recipe).preset)
+    library = find_preset(recipe_of(recipe).preset)
     if isinstance(features, str | bytes) or not isinstance(features, Iterable):
         raise UsageError(f"features is {features!r:.60}: pass a list of strings, or of pairs")
     pairs = [_checked(feature) for feature in features]
-    return found.fold(pairs, recipe)
+    return library.fold(pairs, recipe)
 
 
 def _checked(feature: Any) -> Feature:

@@ -93,10 +93,10 @@ def _stream(vectors: Iterable[Any], first: int) -> Iterator[Any]:
         if len(rows):
             first += len(rows)
             yield rows.take()
-        found = _whole(value, first)
-        if found is None and not isinstance(value, list | tuple):
+        whole = _whole(value, first)
+        if whole is None and not isinstance(value, list | tuple):
             raise UsageError(f"row {first} is {type(value).__name__}: pass rows of numbers")
-        for batch in _stream(value, first) if found is None else found:
+        for batch in _stream(value, first) if whole is None else whole:
             yield batch
             first += batch.shape[0]
     if len(rows):
@@ -168,15 +168,15 @@ def _matrix(array: Any, first: int) -> Any:
 
 def _canonical(matrix: Any) -> Any:
     """CSR with sorted distinct columns; the caller's matrix stays as it is."""
-    found = matrix.tocsr()
-    if found.ndim == 1:
-        found = found.reshape(1, -1).tocsr()
-    if found.dtype.kind not in _KINDS:
-        raise UsageError(f"vectors have dtype {found.dtype}: pass real numbers")
-    if not found.has_canonical_format:
-        found = found.copy()
-        found.sum_duplicates()
-    return found
+    rows = matrix.tocsr()
+    if rows.ndim == 1:
+        rows = rows.reshape(1, -1).tocsr()
+    if rows.dtype.kind not in _KINDS:
+        raise UsageError(f"vectors have dtype {rows.dtype}: pass real numbers")
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
 
 
 def _arrow_lists(value: Any) -> pa.ChunkedArray | None:
@@ -312,10 +312,10 @@ def project(
             wait_for_oldest()
     finally:
         pool.shutdown(cancel_futures=True)
-    found, masked = np.concatenate(values), np.concatenate(empty)
+    codes, masked = np.concatenate(values), np.concatenate(empty)
     if masked.any():
-        return np.ma.MaskedArray(found, np.repeat(masked[:, None], plan.words, axis=1))
-    return found
+        return np.ma.MaskedArray(codes, np.repeat(masked[:, None], plan.words, axis=1))
+    return codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,13 +360,13 @@ def _hash_words(hashes: Sequence[Any], words: int) -> Any:
     """Lay one int a dimension out as uint64 (dimensions, words), low word first."""
     if not isinstance(hashes, Sequence | np.ndarray) or isinstance(hashes, str | bytes):
         raise UsageError(f"hashes is {hashes!r:.60}: pass a list of ints, one for each dimension")
-    found = np.zeros((len(hashes), words), np.uint64)
+    codes = np.zeros((len(hashes), words), np.uint64)
     for dimension, value in enumerate(hashes):
         if not isinstance(value, int | np.integer) or value < 0:
             raise UsageError(f"hashes[{dimension}] is {value!r}: use whole numbers from 0 up")
         for word in range(words):
-            found[dimension, word] = int(value) >> 64 * word & (1 << 64) - 1
-    return found
+            codes[dimension, word] = int(value) >> 64 * word & (1 << 64) - 1
+    return codes
 
 
 @functools.cache

@@ -113,16 +113,16 @@ class Question:
 
     def options(self) -> list[str]:
         """The options of the command line that ask the question; the common fields of a recipe."""
-        usual, found = Recipe(), ["--similarity", f"{self.similarity:g}"]
+        usual, options = Recipe(), ["--similarity", f"{self.similarity:g}"]
         if self.measure != "jaccard":
-            found += ["--measure", self.measure]
+            options += ["--measure", self.measure]
         for name in _OPTIONS:
             value = getattr(self.recipe, name)
             if value != getattr(usual, name):
-                found += [f"--{name.replace('_', '-')}", str(value)]
+                options += [f"--{name.replace('_', '-')}", str(value)]
         if self.recipe.ignore is not None:
-            found += ["--ignore", ",".join(self.recipe.ignore)]
-        return found if self.recipe.casefold else [*found, "--no-casefold"]
+            options += ["--ignore", ",".join(self.recipe.ignore)]
+        return options if self.recipe.casefold else [*options, "--no-casefold"]
 
 
 _OPTIONS: Final = ("tokens", "ngram", "weight", "hash", "normalize", "language", "fold_chinese")

@@ -202,15 +202,15 @@ def _in_range(name: str, value: Any, low: int, high: int) -> None:
 def _check_hash(name: Any, seed: Any, bits: int | None) -> None:
     if not isinstance(name, str):
         raise RecipeError(f"hash is {name!r}: use one of {', '.join(HASHES)}")
-    found = find_hash(name)
+    hash_ = find_hash(name)
     _in_range("seed", seed, 0, 2**64 - 1)
-    if seed >> found.seed_bits:
-        limit = f"a seed of {found.seed_bits} bits" if found.seed_bits else "no seed"
+    if seed >> hash_.seed_bits:
+        limit = f"a seed of {hash_.seed_bits} bits" if hash_.seed_bits else "no seed"
         raise RecipeError(f"seed is {seed!r}: the hash {name} takes {limit}")
-    as_it_is = bits is not None and (found.bits >= 64 or bits <= found.bits)
-    if found.unfit and as_it_is:
+    as_it_is = bits is not None and (hash_.bits >= 64 or bits <= hash_.bits)
+    if hash_.unfit and as_it_is:
         message = (
-            f"the hash {name} is unfit for SimHash: {found.unfit};"
+            f"the hash {name} is unfit for SimHash: {hash_.unfit};"
             " docs/reference/hashes.md measures it"
         )
         warnings.warn(message, UnfitHashWarning, stacklevel=5)
@@ -273,9 +273,9 @@ def _check_choices(recipe: Recipe) -> None:
         object.__setattr__(recipe, "idf", jieba_name())
 
 
-def _same_version(what: str, found: Any, ours: Any) -> None:
-    if found != ours:
-        raise RecipeError(f"{what} {found!r}: this neardup computes {ours!r} only")
+def _same_version(what: str, version: Any, ours: Any) -> None:
+    if version != ours:
+        raise RecipeError(f"{what} {version!r}: this neardup computes {ours!r} only")
 
 
 _DEFAULT: Final = Recipe()

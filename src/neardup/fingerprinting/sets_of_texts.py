@@ -125,8 +125,8 @@ def fingerprints_of_sets(features: Hashes, offsets: Offsets, recipe: Recipe) -> 
     codes = np.empty((count, 1), np.uint64)
     begin = 0
     while begin < count:
-        wanted = int(np.searchsorted(offsets, offsets[begin] + FEATURES_A_STEP, side="right")) - 1
-        end = max(begin + 1, min(wanted, count))
+        row = int(np.searchsorted(offsets, offsets[begin] + FEATURES_A_STEP, side="right")) - 1
+        end = max(begin + 1, min(row, count))
         part = np.ascontiguousarray(features[offsets[begin] : offsets[end]], "<u8")
         bits = np.unpackbits(part.view(np.uint8), bitorder="little").reshape(-1, 64)
         ones = np.add.reduceat(bits, offsets[begin:end] - offsets[begin], axis=0, dtype=np.int64)

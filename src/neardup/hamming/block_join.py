@@ -59,8 +59,8 @@ def pairs_of_block(codes: Any, masks: Any, distance: int, bits: int) -> tuple[An
     plan = _plan(len(codes), own, distance, bits, sample)
     if plan is None or duplicate_share(sample) > DUPLICATE_SHARE:
         agree = np.arange(len(masks)) == len(masks) - 1
-        wanted = "auto" if distance < bits else "scan"
-        solve(Problem(codes, rules=masks, agree=agree), engine, pairs, wanted)
+        name = "auto" if distance < bits else "scan"
+        solve(Problem(codes, rules=masks, agree=agree), engine, pairs, name)
     else:
         # A pair that agrees on an earlier mask is that block's: the rules refuse it here.
         before = masks[:-1]

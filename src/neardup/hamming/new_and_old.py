@@ -68,23 +68,23 @@ def cross_pairs(
     searcher = None
     first = 0
     for batch in old:
-        asked, present, _ = as_codes(batch, bits)
+        queries, present, _ = as_codes(batch, bits)
         if searcher is None and len(codes):
             chosen = plan_for(codes, distance, bits, plan)
             searcher = build_searcher(codes, chosen, distance, bits, threads)
         if searcher is not None:
-            numbers = np.arange(len(asked)) if present is None else present.astype(np.int64)
-            for at in range(0, len(asked), ROWS_ASKED):
-                found = searcher.search(asked[at : at + ROWS_ASKED], distance, threads)
-                if len(found.rows):
-                    right = first + numbers[found.queries + at]
-                    yield _ordered(rows, found, right)
+            numbers = np.arange(len(queries)) if present is None else present.astype(np.int64)
+            for at in range(0, len(queries), ROWS_ASKED):
+                neighbours = searcher.search(queries[at : at + ROWS_ASKED], distance, threads)
+                if len(neighbours.rows):
+                    right = first + numbers[neighbours.queries + at]
+                    yield _ordered(rows, neighbours, right)
         first += len(batch)
 
 
-def _ordered(rows: Any, found: Any, right: Any) -> pa.RecordBatch:
-    left = found.rows if rows is None else rows[found.rows].astype(np.int64)
+def _ordered(rows: Any, neighbours: Any, right: Any) -> pa.RecordBatch:
+    left = neighbours.rows if rows is None else rows[neighbours.rows].astype(np.int64)
     # Batches of old rows pass in order, so ordering each by `right` orders all of them.
     order = np.lexsort((left, right))
-    columns = [left[order], right[order], found.distances[order].astype(np.int16)]
+    columns = [left[order], right[order], neighbours.distances[order].astype(np.int16)]
     return pa.record_batch([pa.array(column) for column in columns], schema=PAIRS)

@@ -47,8 +47,8 @@ def paths_by_distance(values: Any, kept_by: Any, limit: int) -> Any:
     ends = np.append(begins, rows.size)
     for first, last in cut(np.diff(ends), ROWS_AT_ONCE):
         some = np.sort(rows[ends[first] : ends[last]])
-        found = _next_rows(codes[some], kept_by[some], far[some], limit)
-        via[some[far[some]]] = some[found[far[some]]]
+        next_rows = _next_rows(codes[some], kept_by[some], far[some], limit)
+        via[some[far[some]]] = some[next_rows[far[some]]]
     return via
 
 

@@ -109,12 +109,12 @@ class Attachments:
         What was removed before the call is forgotten, not yet what is now: snapshots of the moment
         before may still be taken.
         """
-        found = self
+        remaining = self
         if 2 * len(self._gone) > len(self._kept):
             gone = set(self._gone)
-            found = Attachments({n: kept for n, kept in self._kept.items() if n not in gone})
-        found._gone += [each for each in numbers if each in found._kept]
-        return found
+            remaining = Attachments({n: kept for n, kept in self._kept.items() if n not in gone})
+        remaining._gone += [each for each in numbers if each in remaining._kept]
+        return remaining
 
 
 def payload_bytes(names: list[Id], payloads: Payloads) -> list[bytes]:
@@ -142,7 +142,7 @@ def _encoded(name: Id, payload: Payloads) -> bytes:
     if payload is None:
         return b""
     try:
-        found = (
+        encoded = (
             BYTES + payload if isinstance(payload, bytes) else orjson.dumps(payload, None, STRICT)
         )
     except TypeError as error:
@@ -150,12 +150,12 @@ def _encoded(name: Id, payload: Payloads) -> bytes:
             f"the payload of {name!r:.60} is {payload!r:.60}, which cannot be kept ({error}): give"
             " bytes, or what JSON holds"
         ) from None
-    if len(found) > MOST_BYTES:
+    if len(encoded) > MOST_BYTES:
         raise UsageError(
-            f"the payload of {name!r:.60} has {len(found):,} bytes, and the most is"
+            f"the payload of {name!r:.60} has {len(encoded):,} bytes, and the most is"
             f" {MOST_BYTES:,}: keep it elsewhere, and where it is here"
         )
-    return found
+    return encoded
 
 
 def attachment(content: bytes | None, payload: bytes = b"") -> bytes | None:
@@ -178,10 +178,10 @@ def payload_in(kept: bytes | None) -> Any:
     if kept is None:
         return None
     (head,) = HEAD.unpack_from(kept)
-    found = bytes(kept[HEAD.size : HEAD.size + head // 2])
-    if not found:
+    payload = bytes(kept[HEAD.size : HEAD.size + head // 2])
+    if not payload:
         return None
-    return found[1:] if found.startswith(BYTES) else orjson.loads(found)
+    return payload[1:] if payload.startswith(BYTES) else orjson.loads(payload)
 
 
 def column_of(kept: Iterable[bytes | None]) -> dict[str, Any]:
@@ -269,12 +269,14 @@ class ContentCodec:
         Raises:
             UsageError: If contents are missing or not wanted, or something cannot be kept.
         """
-        found = self.encoded(ids, documents, contents)
+        contents_ = self.encoded(ids, documents, contents)
         if payloads is None:
-            return None if found is None else [attachment(each) for each in found]
+            return None if contents_ is None else [attachment(each) for each in contents_]
         names = ids if isinstance(ids, list) else id_array(ids).to_pylist()
         small = payload_bytes(names, payloads)
-        return [attachment(*each) for each in zip(found or [None] * len(small), small, strict=True)]
+        return [
+            attachment(*each) for each in zip(contents_ or [None] * len(small), small, strict=True)
+        ]
 
     def encoded(
         self, ids: Ids, documents: Documents, contents: Contents | None

@@ -155,10 +155,14 @@ class CodeSegment(SegmentRows):
         if first is not None:
             first.dead = self.dead if self.removed else None
         try:
-            found = searcher.search(queries, distance, threads, first)
+            neighbours = searcher.search(queries, distance, threads, first)
         except DataError as error:
             raise self._damaged(error) from None
-        return found.only(~self.dead[found.rows]) if self.removed and first is None else found
+        return (
+            neighbours.only(~self.dead[neighbours.rows])
+            if self.removed and first is None
+            else neighbours
+        )
 
     def search_once(
         self, query: Code, distance: int, settings: DistanceSettings, most: int | None = None

@@ -75,15 +75,15 @@ class ByDistance(DistanceSettings):
         """See Kind."""
         return f"{self.bits} bits, distance {reach}"
 
-    def within(self, asked: float, reach: float) -> float:
+    def within(self, limit: float, reach: float) -> float:
         """See Kind."""
-        check_distance(asked)  # type: ignore[arg-type]  # which it looks at
-        if asked > reach:
+        check_distance(limit)  # type: ignore[arg-type]  # which it looks at
+        if limit > reach:
             raise UsageError(
-                f"distance is {asked}, but the index was made for {reach}:"
+                f"distance is {limit}, but the index was made for {reach}:"
                 " use `nearest`, or make an index for the larger one"
             )
-        return asked
+        return limit
 
     def one(self, document: Documents) -> Code | None:
         """See Kind: uint64 (width,)."""
@@ -159,8 +159,8 @@ class ByDistance(DistanceSettings):
         self, version: Version[Codes], content: Code, reach: float, most: int | None
     ) -> Hits[int]:
         """See Kind."""
-        found, total = self._found(version, content, int(reach), most)
-        return Hits([(hit[2], hit[0]) for hit in found[:most]] if total else [], total)
+        rows, total = self._found(version, content, int(reach), most)
+        return Hits([(hit[2], hit[0]) for hit in rows[:most]] if total else [], total)
 
     def closest(self, version: Version[Codes], contents: Codes, reach: float) -> Closest:
         """See Kind; a score is one more than the reach where none is near."""
@@ -173,8 +173,8 @@ class ByDistance(DistanceSettings):
             searcher = ScanSearcher(frozen(tail.codes), scan_plan(len(tail), self.bits))
             parts.append((searcher, tail.dead if tail.removed else None))
         seconds = sum(searcher.plan.seconds for searcher, _ in parts) * len(contents)
-        found = closest_rows(contents, parts, distance, threads_for(None, seconds))
-        return Closest(found.parts, found.rows, found.distances)
+        rows = closest_rows(contents, parts, distance, threads_for(None, seconds))
+        return Closest(rows.parts, rows.rows, rows.distances)
 
     def search(
         self, version: Version[Codes], documents: Documents, reach: float, limit: int | None,
@@ -184,8 +184,8 @@ class ByDistance(DistanceSettings):
         codes, rows = many_fingerprints(documents, self)
         threads = None if workers is None else worker_count(workers)
         distance, tail = int(reach), version.tail
-        asked = range(len(version.segments) + 1)
-        firsts = [None if limit is None else First(max(limit, 1), by_age=by_age) for _ in asked]
+        places = range(len(version.segments) + 1)
+        firsts = [None if limit is None else First(max(limit, 1), by_age=by_age) for _ in places]
         parts = [
             (
                 segment.search(codes, distance, self, threads, first),
@@ -196,9 +196,9 @@ class ByDistance(DistanceSettings):
         ]
         id_type = ID_KINDS[version.id_kind or "int"]
         if len(tail):
-            found = self._scan(tail, codes, distance, threads, firsts[-1])
+            neighbours = self._scan(tail, codes, distance, threads, firsts[-1])
             ids = IdColumn(pa.array(tail.ids[: len(tail)], id_type))
-            parts.append((found, tail.numbers, ids))
+            parts.append((neighbours, tail.numbers, ids))
         table, cut = sorted_table(parts, rows, id_type, limit, by_age=by_age)
         cut += sum(first.cut for first in firsts if first is not None)
         return table.replace_schema_metadata({"cut": str(cut)}), len(codes)
@@ -208,11 +208,11 @@ class ByDistance(DistanceSettings):
     ) -> list[tuple[Id, int]]:
         """See Kind."""
         _check_by(by)
-        found, total = self._found(version, content, int(reach), n)
+        rows, total = self._found(version, content, int(reach), n)
         if total < n:
             table = self._scanned(version, content[None, :], np.zeros(1, np.int64), n, None)
             return list(zip(table["id"].to_pylist(), table["distance"].to_pylist(), strict=True))
-        return [(hit[2], hit[0]) for hit in found[:n]]
+        return [(hit[2], hit[0]) for hit in rows[:n]]
 
     def nearest_batch(
         self, version: Version[Codes], documents: Documents, n: int, reach: float, by: str | None,
@@ -271,8 +271,8 @@ class ByDistance(DistanceSettings):
 
     def row(self, contents: Codes, row: int) -> Code:
         """See Kind."""
-        found: Code = contents[row]
-        return found
+        code: Code = contents[row]
+        return code
 
     def bunched(self, contents: list[Content]) -> Codes:
         """See Kind."""
@@ -280,15 +280,15 @@ class ByDistance(DistanceSettings):
 
     def equal(self, left: Codes, right: Codes) -> Flags:
         """See Kind."""
-        found: Flags = (left == right).all(axis=1)
-        return found
+        is_equal: Flags = (left == right).all(axis=1)
+        return is_equal
 
     def _whole(self, version: Version[Codes]) -> CodeSegment:
         """All living rows in one segment."""
         parts = version.parts()
         if len(parts) == 1 and not parts[0].removed:
-            found: CodeSegment = parts[0]
-            return found
+            segment: CodeSegment = parts[0]
+            return segment
         return merged([*parts, CodeTail.empty(self.width).segment(version.id_kind)])
 
     def _found(
@@ -298,20 +298,20 @@ class ByDistance(DistanceSettings):
 
         Of many, at least the first `most`.
         """
-        found: list[tuple[int, int, Id]] = []
+        rows: list[tuple[int, int, Id]] = []
         total = 0
         for segment in version.segments:
             hits, count = segment.search_once(code, distance, self, most)
             if count:
-                found += hits
+                rows += hits
                 total += count
         if len(version.tail):
             hits = _tail_hits(version.tail, code, distance)
-            found += hits
+            rows += hits
             total += len(hits)
         if total > 1:
-            found.sort(key=_by_distance)
-        return found, total
+            rows.sort(key=_by_distance)
+        return rows, total
 
     def _scanned(
         self, version: Version[Codes], codes: Codes, rows: Rows, n: int, workers: int | None
@@ -331,8 +331,10 @@ class ByDistance(DistanceSettings):
         id_type = ID_KINDS[version.id_kind or "int"]
         if len(tail):
             dead = tail.dead if tail.removed else None
-            found = nearest_neighbours(tail.codes, codes, n, threads, dead)
-            parts.append((found, tail.numbers, IdColumn(pa.array(tail.ids[: len(tail)], id_type))))
+            neighbours = nearest_neighbours(tail.codes, codes, n, threads, dead)
+            parts.append(
+                (neighbours, tail.numbers, IdColumn(pa.array(tail.ids[: len(tail)], id_type)))
+            )
         return sorted_table(parts, rows, id_type, n)[0]
 
     def _scan(
@@ -342,8 +344,12 @@ class ByDistance(DistanceSettings):
         threads = threads_for(workers, plan.seconds * len(codes))
         if first is not None:
             first.dead = tail.dead if tail.removed else None
-        found = ScanSearcher(frozen(tail.codes), plan).search(codes, distance, threads, first)
-        return found.only(~tail.dead[found.rows]) if tail.removed and first is None else found
+        neighbours = ScanSearcher(frozen(tail.codes), plan).search(codes, distance, threads, first)
+        return (
+            neighbours.only(~tail.dead[neighbours.rows])
+            if tail.removed and first is None
+            else neighbours
+        )
 
 
 def _tail_hits(tail: CodeTail, code: Code, distance: int) -> list[tuple[int, int, Id]]:

@@ -136,7 +136,7 @@ def sorted_table(
     """Join what the parts of an index found into one table.
 
     Args:
-        parts: For each (Found, numbers of its rows, IdColumn of its rows), in order of insertion.
+        parts: For each (HitRows, numbers of its rows, IdColumn of its rows), in order of insertion.
         rows: int64: the row of each query.
         kind: Arrow type of the ids.
         limit: The most for one query.

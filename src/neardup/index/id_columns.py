@@ -292,19 +292,19 @@ class IdColumns:
         """
         rows = np.full((self._count, len(ids)), -1, np.int64)
         for at, column in self._ascending:
-            numbers, wanted = column.values.to_numpy(), ids.values.to_numpy()
-            places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
-            rows[at] = np.where(numbers[places] == wanted, places, -1)
+            numbers, ids_ = column.values.to_numpy(), ids.values.to_numpy()
+            places = np.minimum(np.searchsorted(numbers, ids_), len(numbers) - 1)
+            rows[at] = np.where(numbers[places] == ids_, places, -1)
         if self._hashed:
-            found = self._look_up(*ids.bytes_and_offsets(), len(ids))
-            if not self._ascending and len(found) == self._count:
-                return found
-            rows[self._places] = found
+            stored_rows = self._look_up(*ids.bytes_and_offsets(), len(ids))
+            if not self._ascending and len(stored_rows) == self._count:
+                return stored_rows
+            rows[self._places] = stored_rows
         return rows
 
     def places_of(self, identity: Id) -> list[tuple[int, int]]:
         """The columns that have an id, and its row there; see `rows_of`."""
-        found = [(at, column.find_ascending(identity)) for at, column in self._ascending]  # type: ignore[arg-type]  # a number then
+        places = [(at, column.find_ascending(identity)) for at, column in self._ascending]  # type: ignore[arg-type]  # a number then
         if self._hashed:
             if isinstance(identity, str):
                 data = np.frombuffer(identity.encode(), np.uint8)
@@ -312,8 +312,8 @@ class IdColumns:
             else:
                 data, offsets = frozen(np.array([identity])).view(np.uint8), _NO_OFFSETS
             rows = self._look_up(data, offsets, 1)[:, 0].tolist()
-            found += zip(self._places.tolist(), rows, strict=True)
-        return [(at, row) for at, row in found if row >= 0]
+            places += zip(self._places.tolist(), rows, strict=True)
+        return [(at, row) for at, row in places if row >= 0]
 
     def _look_up(self, data: Any, offsets: Any, count: int) -> Any:
         """The row of each id in each column that has a hash table, int64 (c, count)."""

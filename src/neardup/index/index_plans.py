@@ -216,24 +216,28 @@ def _plan(
 ) -> SimilarPlan:
     """The cost of parts of so many documents, of so many features and bytes of text each."""
     prefix, rest = _entries(settings, size)
-    asked = prefix if settings.kind.bounds_sizes else size
-    lookups = asked + (prefix if rest else 0)
+    query_features = prefix if settings.kind.bounds_sizes else size
+    lookups = query_features + (prefix if rest else 0)
     total, n = 0.0, sum(parts)
-    held = ROW_BYTES + FEATURE_BYTES * (size + sketch_words(size))
+    row_bytes = ROW_BYTES + FEATURE_BYTES * (size + sketch_words(size))
     tables = 0.0
     for rows in parts:
         first, second = _table_bytes(rows * prefix), _table_bytes(rows * rest)
         tables += first + second
-        ns = PART_NS + asked * _lookup_ns(first) + (prefix * _lookup_ns(second) if rest else 0.0)
+        ns = (
+            PART_NS
+            + query_features * _lookup_ns(first)
+            + (prefix * _lookup_ns(second) if rest else 0.0)
+        )
         total += ns / 1000
     searched = total + size * COMPARED_NS / 1000
     made = size * TOKEN_NS / 1000
-    held += tables / n if n else 0.0
+    row_bytes += tables / n if n else 0.0
     levels = 1 if name == "compacted" else 1 + math.log(max(1, n / LEVEL_ROWS), SEGMENTS_A_LEVEL)
     logged = min(n, LOGGED_ROWS) * FEATURE_BYTES * size / n if n else 0.0
     return SimilarPlan(
-        name, len(parts), lookups * len(parts), held, held + logged + text_bytes, searched,
-        made + searched, CALL_US + made + searched,
+        name, len(parts), lookups * len(parts), row_bytes, row_bytes + logged + text_bytes,
+        searched, made + searched, CALL_US + made + searched,
         made + levels * (size * BUILT_NS + (prefix + rest) * ENTERED_NS) / 1000
         + (TEXT_US if text_bytes else 0.0),
     )  # fmt: skip

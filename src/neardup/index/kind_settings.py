@@ -99,7 +99,7 @@ def bits_of(bits: int | None, recipe: Recipe | None) -> int:
     return width if bits is None else bits
 
 
-def check_kind(similarity: float | None, **asked: Any) -> float:
+def check_kind(similarity: float | None, **requested: Any) -> float:
     """Refuse what only an index by distance takes where one by similarity is asked for.
 
     Returns:
@@ -110,7 +110,7 @@ def check_kind(similarity: float | None, **asked: Any) -> float:
     """
     if similarity is None:
         raise UsageError("only an index by similarity takes measure: give similarity=0.8, say")
-    for name, value in asked.items():
+    for name, value in requested.items():
         if value is not None and value not in OF_SIMILARITY.get(name, ()):
             raise UsageError(
                 f"{name} is {value!r}, which only an index by distance takes, and this one is by"

@@ -105,8 +105,8 @@ class Index(BaseIndex):
         version, kind = moment.version, self._kind
         packed, numbers = kind.packed(version), kind.numbers(version).tolist()
         times = version.clock.since(version.oldest(), version.next)
-        beside = numbers, moment.attached.of(numbers)
-        state = (version.id_kind, version.next, times, packed, beside, self.store)
+        attachments = numbers, moment.attached.of(numbers)
+        state = (version.id_kind, version.next, times, packed, attachments, self.store)
         return _restored, (type(self), kind, *state)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -168,9 +168,9 @@ class Index(BaseIndex):
 
 def _restored(
     cls: type[Index], kind: AnyKind, id_kind: str | None, end: int, times: tuple[Any, Any],
-    packed: list[Any], beside: tuple[list[int], list[bytes | None] | None], store: str,
+    packed: list[Any], attachments: tuple[list[int], list[bytes | None] | None], store: str,
 ) -> Index:  # fmt: skip
     """What `Index.__reduce__` took apart."""
     clock = Clock(*(each.tolist() for each in times))
     version = Version.of_segments(kind, kind.unpacked(packed), end, clock)
-    return cls.holding(replace(version, id_kind=id_kind), Attachments.of_rows(*beside), store)
+    return cls.holding(replace(version, id_kind=id_kind), Attachments.of_rows(*attachments), store)

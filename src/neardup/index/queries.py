@@ -257,8 +257,8 @@ class Queries:
             KeyError: If an id is not present.
         """
         version = self._source.current()
-        found: Times = version.clock.times_of(version.numbers_at(version.present(ids)))
-        return found
+        times: Times = version.clock.times_of(version.numbers_at(version.present(ids)))
+        return times
 
     def payload(self, identity: Id) -> Any:
         """The small value that was stored beside a document; None if there is none.
@@ -529,8 +529,8 @@ class Queries:
                 f"the query asks for {other!r:.60}, but the index is by {self._kind.name}: use"
                 f" {self._kind.name}="
             )
-        asked = reach if mine is None else mine
-        return self._reach if asked is None else self._kind.within(asked, self._reach)
+        limit = reach if mine is None else mine
+        return self._reach if limit is None else self._kind.within(limit, self._reach)
 
     def _by_distance(self, name: str) -> ByDistance:
         """The kind; AttributeError if it has nothing of this name, so that hasattr tells."""

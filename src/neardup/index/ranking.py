@@ -21,7 +21,7 @@ from neardup.similarity.measures import MEASURES, ROUNDING
 if TYPE_CHECKING:
     from neardup.index.kind_settings import SimilaritySettings
     from neardup.index.set_arrays import Sets
-    from neardup.kernels.index.related import Asked, Compared, Lists, Living, Met
+    from neardup.kernels.index.related import Compared, Lists, Living, Met, WeightedQuery
     from neardup.runtime.types import Flags, Hashes, RowNumbers, Rows, Scores
     from neardup.similarity.measures import Measure
 
@@ -63,15 +63,15 @@ class Ranking(NamedTuple):
             return cls(settings.kind, None)
         return cls(MEASURES["cosine"], set_weights(settings.recipe))
 
-    def asked(self, features: Hashes) -> Asked:
+    def asked(self, features: Hashes) -> WeightedQuery:
         """A query of these features: uint64, ascending, not empty."""
-        from neardup.kernels.index.related import Asked, weigh
+        from neardup.kernels.index.related import WeightedQuery, weigh
 
         weights = np.ones(len(features), np.float64)
         if self.weights is not None:
             weigh(features, *self.weights, weights)
         # Added up one by one, as sums of stored sets are: so equal sets have equal sums.
-        return Asked(frozen(features), frozen(weights), float(np.cumsum(weights)[-1]))
+        return WeightedQuery(frozen(features), frozen(weights), float(np.cumsum(weights)[-1]))
 
     def sums(self, sets: Sets) -> Any:
         """What the features of each set weigh in all: float64 (m,)."""
@@ -133,15 +133,15 @@ class RankedSets:
         """
         from neardup.kernels.index.related import Compared
 
-        asked = ranking.asked(features)
+        query = ranking.asked(features)
         compared = Compared(
             frozen(sets.features), frozen(sets.offsets), frozen(self._weighed(sets, ranking)),
             living,
         )  # fmt: skip
         if ranking.measure.bounds_sizes and (lists := self._found_lists(sets)) is not None:
-            found: tuple[Any, Any] = self._ranked(asked, lists, compared, ranking, n, floor)
-            return found
-        return compare_all(asked, compared, ranking, n, floor)
+            ranked: tuple[Any, Any] = self._ranked(query, lists, compared, ranking, n, floor)
+            return ranked
+        return compare_all(query, compared, ranking, n, floor)
 
     def _weighed(self, sets: Sets, ranking: Ranking) -> Any:
         kind = ranking.weights is None
@@ -170,7 +170,13 @@ class RankedSets:
         return self._lists
 
     def _ranked(
-        self, asked: Asked, lists: Lists, compared: Compared, ranking: Ranking, n: int, floor: float
+        self,
+        query: WeightedQuery,
+        lists: Lists,
+        compared: Compared,
+        ranking: Ranking,
+        n: int,
+        floor: float,
     ) -> Any:
         from neardup.kernels.index.related import Met, rank_sets
 
@@ -180,13 +186,13 @@ class RankedSets:
             count = len(compared.sums)
             scratch = Met(np.zeros(count, np.float32), np.empty(count, np.uint32))
         lows = self._least(compared.sums, ranking)
-        found = rank_sets(asked, lists, compared, lows, ranking.measure.number, n, floor, scratch)
+        ranked = rank_sets(query, lists, compared, lows, ranking.measure.number, n, floor, scratch)
         self._scratch.append(scratch)
-        return found
+        return ranked
 
 
 def compare_all(
-    asked: Asked, compared: Compared, ranking: Ranking, n: int, floor: float
+    query: WeightedQuery, compared: Compared, ranking: Ranking, n: int, floor: float
 ) -> tuple[Any, Any]:
     """As RankedSets.best, from all sets; where all features count the same, from those of a size.
 
@@ -197,16 +203,16 @@ def compare_all(
 
     count, parts, measure = len(compared.sums), list[tuple[Any, Any]](), ranking.measure
     has_sizes = ranking.weights is None and measure.bounds_sizes
-    first = last = int(np.searchsorted(compared.sums, asked.own)) if has_sizes else 0
+    first = last = int(np.searchsorted(compared.sums, query.own)) if has_sizes else 0
     for share in WINDOWS if has_sizes else (0.0,):
         begin, end, reach = 0, count, 0.0
         if share:
             reach = measure.score(share, share, 1.0) * (1 + ROUNDING)
-            edges = np.searchsorted(compared.sums, [asked.own * share, asked.own / share])
+            edges = np.searchsorted(compared.sums, [query.own * share, query.own / share])
             begin, end = int(edges[0]), int(edges[1])
         for low, high in ((begin, first), (last, end)):
             scores = np.empty(max(0, high - low), np.float64)
-            score_related(asked, compared, low, low + len(scores), measure.number, scores)
+            score_related(query, compared, low, low + len(scores), measure.number, scores)
             kept = np.flatnonzero((scores > 0) & (scores >= floor))
             parts.append((kept + low, scores[kept]))
         first, last = min(first, begin), max(last, end)

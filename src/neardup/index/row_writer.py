@@ -279,11 +279,11 @@ class RowWriter:
         """
         store, column = self._store, added.column
         segment = self._kind.build(column, added.contents, np.arange(len(column)))
-        asked = store.counters.queries
-        if asked != self._asked or store.is_searched_alone(len(column)):
+        queries = store.counters.queries
+        if queries != self._asked or store.is_searched_alone(len(column)):
             # Somebody asks while rows are added, who would have to wait for it.
             segment.make_ready()
-            self._asked = asked
+            self._asked = queries
         undone, seen = store.undone, store.version  # in this order
         replaced = seen.numbers_of(column)
         with store.lock:

@@ -334,34 +334,34 @@ def _layout_fault(file: Any) -> str:
     return f"in {', '.join(broken)}" if broken else ""
 
 
-def _shapes(header: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+def _shapes(header: dict[str, Any], shapes: dict[str, Any]) -> dict[str, Any]:
     """The shapes that arrays must have, by the header and by how many tables there are."""
     rows = header["rows"]
-    wanted: dict[str, Any] = {"numbers": (rows,)}
-    wanted |= {"ids": (8 * rows,)} if header["ids"] == "int" else {"ends": (rows + 1,)}
-    if "beside" in found:
-        wanted["beside_ends"] = (rows + 1,)
-    if "set_of" in found:
-        return wanted | _shapes_of_sets(rows, found)
+    expected: dict[str, Any] = {"numbers": (rows,)}
+    expected |= {"ids": (8 * rows,)} if header["ids"] == "int" else {"ends": (rows + 1,)}
+    if "beside" in shapes:
+        expected["beside_ends"] = (rows + 1,)
+    if "set_of" in shapes:
+        return expected | _shapes_of_sets(rows, shapes)
     width = -(-header["bits"] // 64)
-    wanted["words"] = (rows, width)
-    if header["plan"] is not None and "table_factors" in found:
-        tables, keys = found["masks"][0], (1 << header["plan"]["key_bits"]) + 1
-        wanted |= {"masks": (tables, width), "table_factors": (tables, width)}
-        wanted |= {"table_words": (tables, rows * width), "table_rows": (tables, rows)}
-        wanted["table_starts"] = (tables, keys)
-    return wanted
+    expected["words"] = (rows, width)
+    if header["plan"] is not None and "table_factors" in shapes:
+        tables, keys = shapes["masks"][0], (1 << header["plan"]["key_bits"]) + 1
+        expected |= {"masks": (tables, width), "table_factors": (tables, width)}
+        expected |= {"table_words": (tables, rows * width), "table_rows": (tables, rows)}
+        expected["table_starts"] = (tables, keys)
+    return expected
 
 
-def _shapes_of_sets(rows: int, found: dict[str, Any]) -> dict[str, Any]:
+def _shapes_of_sets(rows: int, shapes: dict[str, Any]) -> dict[str, Any]:
     """As `_shapes`, of an index by similarity."""
-    (places,), (sizes,), (keys,) = found["offsets"], found["sizes"], found["order_keys"]
-    buckets = [1 << max(1, found[name][0].bit_length() - 1) for name in ("starts", "rest_starts")]
+    (places,), (sizes,), (keys,) = shapes["offsets"], shapes["sizes"], shapes["order_keys"]
+    buckets = [1 << max(1, shapes[name][0].bit_length() - 1) for name in ("starts", "rest_starts")]
     return {
         "offsets": (max(places, 1),), "set_of": (rows,), "members": (rows,),
         "member_starts": (places,), "firsts": (sizes + 1,),
         "order_keys": (1 << (keys - 1).bit_length(),), "order_ranks": (keys,),
-        "sketches": (places - 1, min(max(1, found["sketches"][-1]), 4)),
+        "sketches": (places - 1, min(max(1, shapes["sketches"][-1]), 4)),
         "starts": (buckets[0] + 1,), "rest_starts": (buckets[1] + 1,),
     }  # fmt: skip
 

@@ -275,12 +275,12 @@ def postings_of(
         put_in_order(features, offsets, order, ends, first, last, out)
 
     keys = frozen(room.filled(room.ranges(np.diff(ends)), ends, write))
-    found = _entries((keys, ends, prefixes, False), buckets, room)
+    postings = _entries((keys, ends, prefixes, False), buckets, room)
     rest = np.zeros(3, np.uint32), np.empty(0, np.uint64)
     if has_rest:
         rest = _entries((keys, ends, prefixes, True), len(sets.features) - buckets, room)
     return dict(
-        zip(("starts", "entries", "rest_starts", "rest_entries"), found + rest, strict=True)
+        zip(("starts", "entries", "rest_starts", "rest_entries"), postings + rest, strict=True)
     )
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from neardup.runtime.types import Flags, Hashes, Rows, Scores
 
 __all__ = [
-    "FoundRows", "SetRows", "SetSegment", "SetTail", "TailFeatures", "joined", "merged",
+    "HitRows", "SetRows", "SetSegment", "SetTail", "TailFeatures", "joined", "merged",
     "next_merge", "no_order",
 ]  # fmt: skip
 
@@ -76,7 +76,7 @@ class SetRows(NamedTuple):
     numbers: Rows
 
 
-class FoundRows(NamedTuple):
+class HitRows(NamedTuple):
     """What a search found: int64 `queries`, ascending, int64 `rows`, float64 `scores`.
 
     Fewer rows than in all where there is a limit: then `cut` are left out.
@@ -87,7 +87,7 @@ class FoundRows(NamedTuple):
     scores: Scores
     cut: int
 
-    def first(self, most: int, numbers: Rows, *, by_age: bool = False) -> FoundRows:
+    def first(self, most: int, numbers: Rows, *, by_age: bool = False) -> HitRows:
         """At most so many for each query: the most similar, or the oldest by `numbers` of rows."""
         if len(self.rows) <= most:
             return self
@@ -97,7 +97,7 @@ class FoundRows(NamedTuple):
         first = np.searchsorted(ordered, ordered, side="left")
         order = order[np.arange(len(ordered)) - first < most]
         cut = self.cut + len(self.rows) - len(order)
-        return FoundRows(self.queries[order], self.rows[order], self.scores[order], cut)
+        return HitRows(self.queries[order], self.rows[order], self.scores[order], cut)
 
 
 class SetArrays:
@@ -249,16 +249,16 @@ class SetSegment(SegmentRows):
             return given.sets.take(given.set_of[rows])
         return self.sets.take(self.arrays["set_of"][rows].astype(np.int64))
 
-    def nearest(self, features: Hashes, ranking: Ranking, n: int, floor: float) -> FoundRows:
+    def nearest(self, features: Hashes, ranking: Ranking, n: int, floor: float) -> HitRows:
         """The n most similar living rows, and others; those below `floor` may be missing."""
         members, starts = self.arrays["members"], self.arrays["member_starts"]
         living = living_sets(members, starts, self.dead) if self.removed else all_living()
         numbers, scores = self._ranked.best(self.sets, features, ranking, n, floor, living)
         return self.rows((np.zeros(len(numbers), np.int64), numbers, scores), n)
 
-    def rows(self, found: tuple[Rows, Rows, Scores], most: int | None) -> FoundRows:
+    def rows(self, hits: tuple[Rows, Rows, Scores], most: int | None) -> HitRows:
         """The living rows of found sets; of equal ones at most so many."""
-        queries, numbers, scores = found
+        queries, numbers, scores = hits
         starts, members = self.arrays["member_starts"], self.arrays["members"]
         begins, counts = starts[numbers], starts[numbers + 1] - starts[numbers]
         if len(numbers) and int(counts.max()) == 1:
@@ -279,15 +279,15 @@ class SetSegment(SegmentRows):
             parts.append(known[number][:most])
             cut += max(0, len(known[number]) - most)
         taken = np.array([len(part) for part in parts[1:]], np.int64)
-        return FoundRows(
+        return HitRows(
             np.repeat(queries, taken), np.concatenate(parts), np.repeat(scores, taken), cut
         )
 
-    def _living(self, queries: Rows, rows: Rows, scores: Scores, cut: int) -> FoundRows:
+    def _living(self, queries: Rows, rows: Rows, scores: Scores, cut: int) -> HitRows:
         if not self.removed:
-            return FoundRows(queries, rows, scores, cut)
+            return HitRows(queries, rows, scores, cut)
         keep = self.alive(rows)
-        return FoundRows(queries[keep], rows[keep], scores[keep], cut)
+        return HitRows(queries[keep], rows[keep], scores[keep], cut)
 
     def living_rows(self) -> SetRows:
         """Those that are not removed, with all sets."""
@@ -527,19 +527,19 @@ class TailFeatures(TailRows):
             return
         from neardup.kernels.index.tail import link_entries, tail_sets
 
-        held, count = self._sets, self._entries
+        sets, count = self._sets, self._entries
         if used + more > self._room[0]:
             features = np.empty(2 * (used + more), np.uint64)
-            features[:used] = held.features[:used]
-            held = held._replace(features=features)
+            features[:used] = sets.features[:used]
+            sets = sets._replace(features=features)
         if count + more > self._room[1]:
             room = 1 << int(count + more).bit_length()
             entries, heads = np.empty(2 * room, np.uint64), np.zeros(room, np.uint32)
-            entries[: 2 * count] = held.entries[: 2 * count]
+            entries[: 2 * count] = sets.entries[: 2 * count]
             link_entries(entries, count, heads)
-            held = held._replace(entries=entries, heads=heads)
-        self._room = len(held.features), len(held.heads)
-        self._sets, self.places_of_arrays = held, tail_sets(held)
+            sets = sets._replace(entries=entries, heads=heads)
+        self._room = len(sets.features), len(sets.heads)
+        self._sets, self.places_of_arrays = sets, tail_sets(sets)
 
 
 class SetTail(Tail[TailFeatures]):
@@ -552,18 +552,18 @@ class SetTail(Tail[TailFeatures]):
         """The features of all rows."""
         return self.rows.sets(self.count)
 
-    def search(self, queries: Sets, similarity: float) -> FoundRows:
+    def search(self, queries: Sets, similarity: float) -> HitRows:
         """Living rows that are so similar to queries."""
         return self.found(*self.rows.search(queries, self.count, similarity))
 
-    def found(self, asked: Rows, rows: Rows, scores: Scores) -> FoundRows:
+    def found(self, queries: Rows, rows: Rows, scores: Scores) -> HitRows:
         """The living ones of rows that were found."""
         if self.removed and len(rows):
             keep = self.alive(rows)
-            return FoundRows(asked[keep], rows[keep], scores[keep], 0)
-        return FoundRows(asked, rows, scores, 0)
+            return HitRows(queries[keep], rows[keep], scores[keep], 0)
+        return HitRows(queries, rows, scores, 0)
 
-    def nearest(self, features: Hashes, ranking: Ranking) -> FoundRows:
+    def nearest(self, features: Hashes, ranking: Ranking) -> HitRows:
         """Living rows that share a feature, and how similar they are."""
         from neardup.kernels.index.related import Compared, score_related
 
@@ -576,7 +576,7 @@ class SetTail(Tail[TailFeatures]):
             ranking.asked(features), compared, 0, len(self), ranking.measure.number, scores
         )
         rows = np.flatnonzero((scores > 0) & ~self.dead)
-        return FoundRows(np.zeros(len(rows), np.int64), rows, scores[rows], 0)
+        return HitRows(np.zeros(len(rows), np.int64), rows, scores[rows], 0)
 
     def contents(self, rows: Rows) -> Sets:
         """The features of some rows (int64)."""

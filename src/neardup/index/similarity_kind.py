@@ -18,7 +18,7 @@ from neardup.index.kind_settings import SimilaritySettings, check_same_recipe
 from neardup.index.ranking import Ranking
 from neardup.index.set_arrays import Sets, joined_sets
 from neardup.index.set_segments import (
-    FoundRows,
+    HitRows,
     SetRows,
     SetSegment,
     SetTail,
@@ -60,7 +60,7 @@ _NO_PARTS: Final = np.empty((0, PARTS), np.int64)
 _ROOMS: Final = list[tuple[Any, Any]]()
 """Rooms that no search is in. A list's `pop` and `append` are whole under the interpreter's lock,
 so each thread has a room to itself."""
-Part = tuple[FoundRows, Any, Any]
+Part = tuple[HitRows, Any, Any]
 """What was found in a part, the numbers of these rows, and the part's ids."""
 
 
@@ -94,10 +94,10 @@ class BySimilarity(SimilaritySettings):
         """See Kind."""
         return f"{self.measure} from {reach}"
 
-    def within(self, asked: float, reach: float) -> float:
+    def within(self, limit: float, reach: float) -> float:
         """See Kind."""
         del reach
-        return self.checked(asked)
+        return self.checked(limit)
 
     def one(self, document: Documents) -> Hashes | None:
         """See Kind: uint64, ascending."""
@@ -200,8 +200,8 @@ class BySimilarity(SimilaritySettings):
             _ROOMS.append((room, places))
             return Hits([], 0)
         # Copied before the room is given back: the next search writes over it.
-        found = (room.parts, room.queries, room.numbers, room.scores)
-        raw = tuple(each[:count].copy() for each in found) if count > 0 else ()
+        hits = (room.parts, room.queries, room.numbers, room.scores)
+        raw = tuple(each[:count].copy() for each in hits) if count > 0 else ()
         _ROOMS.append((room, places))
         if not raw:
             return self._hits_of_much(version, content, reach, most)
@@ -211,17 +211,17 @@ class BySimilarity(SimilaritySettings):
         """See Kind; a score is -1 where none is near."""
         count, segments, tail = contents.size, version.segments, version.tail
         best = Closest(np.full(count, -1), np.full(count, -1), np.full(count, -1.0))
-        found: list[tuple[int, FoundRows, Rows]] = []
+        closest: list[tuple[int, HitRows, Rows]] = []
         if segments:
             parts, whole = _parts(segments), (0, count)
             condition = self.condition(reach)
-            found += [
+            closest += [
                 (at, rows, segments[at].numbers)
                 for at, rows in _found(segments, parts, contents, whole, condition, 1, by_age=False)
             ]
         if tail.living:
-            found.append((len(segments), tail.search(contents, reach), tail.numbers))
-        for at, rows, numbers in found:  # a part that comes later has newer documents
+            closest.append((len(segments), tail.search(contents, reach), tail.numbers))
+        for at, rows, numbers in closest:  # a part that comes later has newer documents
             first = rows.first(1, numbers)
             closer = np.flatnonzero(first.scores > best.scores[first.queries])
             best.put(first.queries[closer], at, first.rows[closer], first.scores[closer])
@@ -251,14 +251,14 @@ class BySimilarity(SimilaritySettings):
         """See Kind."""
         ranking, threads = Ranking.of(self, by or "similarity"), worker_count(workers)
         queries = many_sets(documents, self, threads)
-        found: list[list[tuple[Id, float]]] = [[]] * queries.size
+        answers: list[list[tuple[Id, float]]] = [[]] * queries.size
 
         def run(_: int, row: int) -> None:  # the version does not change, and each has its row
-            found[row] = self._nearest(version, queries.of(row), n, reach, ranking)
+            answers[row] = self._nearest(version, queries.of(row), n, reach, ranking)
 
         in_threads(threads, run, range(queries.size))
-        rows = np.repeat(np.arange(queries.size), [len(hits) for hits in found])
-        hits = [hit for each in found for hit in each]
+        rows = np.repeat(np.arange(queries.size), [len(hits) for hits in answers])
+        hits = [hit for each in answers for hit in each]
         columns = {
             "row": pa.array(rows, pa.int64()),
             "id": pa.array([hit[0] for hit in hits], ID_KINDS[version.id_kind or "int"]),
@@ -351,15 +351,15 @@ class BySimilarity(SimilaritySettings):
             if not part.living:
                 continue
             if part is version.tail:
-                found = part.nearest(features, ranking)
+                ranked = part.nearest(features, ranking)
             else:
                 floor = -best[n - 1][0] if len(best) >= n else 0.0
-                found = part.nearest(features, ranking, n, floor)
-            numbers = part.numbers[found.rows]
-            first = np.lexsort((numbers, -found.scores))[:n]
+                ranked = part.nearest(features, ranking, n, floor)
+            numbers = part.numbers[ranked.rows]
+            first = np.lexsort((numbers, -ranked.scores))[:n]
             best += zip(
-                (-found.scores[first]).tolist(), numbers[first].tolist(),
-                itertools.repeat(part.ids), found.rows[first].tolist(),
+                (-ranked.scores[first]).tolist(), numbers[first].tolist(),
+                itertools.repeat(part.ids), ranked.rows[first].tolist(),
             )  # fmt: skip
             best = sorted(best, key=_by_score)[:n]
         return [(_id(ids, row), -score) for score, _, ids, row in best]
@@ -406,7 +406,7 @@ def _parts(segments: Sequence[SetSegment]) -> Any:
 def search(
     segments: Sequence[SetSegment], queries: Sets, condition: Condition, workers: int,
     most: int | None, *, by_age: bool = False,
-) -> list[tuple[SetSegment, FoundRows]]:  # fmt: skip
+) -> list[tuple[SetSegment, HitRows]]:  # fmt: skip
     """Find the living rows of segments that are similar enough: see BySimilarity.search.
 
     Returns:
@@ -419,40 +419,40 @@ def search(
         return []
     parts = _parts(segments)
 
-    def ask(first: int, last: int) -> list[tuple[int, FoundRows]]:
+    def ask(first: int, last: int) -> list[tuple[int, HitRows]]:
         return _found(segments, parts, queries, (first, last), condition, most, by_age=by_age)
 
     if ranges == 1 or count == 1:
         return [(segments[at], rows) for at, rows in ask(0, count)]
     edges = np.unique(np.linspace(0, count, ranges + 1).astype(int)).tolist()
-    found: list[list[tuple[int, FoundRows]]] = [[]] * (len(edges) - 1)
+    hits: list[list[tuple[int, HitRows]]] = [[]] * (len(edges) - 1)
 
     def run(_: int, part: int) -> None:
-        found[part] = ask(edges[part], edges[part + 1])
+        hits[part] = ask(edges[part], edges[part + 1])
 
-    in_threads(workers, run, range(len(found)))
-    by_segment: dict[int, list[FoundRows]] = {}
-    for at, rows in itertools.chain(*found):
+    in_threads(workers, run, range(len(hits)))
+    by_segment: dict[int, list[HitRows]] = {}
+    for at, rows in itertools.chain(*hits):
         by_segment.setdefault(at, []).append(rows)
     return [(segments[at], _joined(by_segment[at])) for at in sorted(by_segment)]
 
 
 def _found(
-    segments: Sequence[SetSegment], parts: Any, queries: Sets, asked: tuple[int, int],
+    segments: Sequence[SetSegment], parts: Any, queries: Sets, range_: tuple[int, int],
     condition: Condition, most: int | None, *, by_age: bool,
-) -> list[tuple[int, FoundRows]]:  # fmt: skip
+) -> list[tuple[int, HitRows]]:  # fmt: skip
     """What some of the queries find, by the place of the segment."""
     from neardup.kernels.index.similar import search_sets
 
-    found = search_sets(*queries, *asked, parts, condition)
-    return _by_part(segments, found, most, by_age=by_age) if len(found[0]) else []
+    hits = search_sets(*queries, *range_, parts, condition)
+    return _by_part(segments, hits, most, by_age=by_age) if len(hits[0]) else []
 
 
 def _by_part(
-    segments: Sequence[SetSegment], found: tuple[Any, ...], most: int | None, *, by_age: bool
-) -> list[tuple[int, FoundRows]]:
+    segments: Sequence[SetSegment], hits: tuple[Any, ...], most: int | None, *, by_age: bool
+) -> list[tuple[int, HitRows]]:
     """The living rows of what `search_sets` has found, by the place of the segment."""
-    places, queried, numbers, scores = found
+    places, queried, numbers, scores = hits
     edges = np.searchsorted(places, np.arange(len(segments) + 1)).tolist()
     by_part = []
     for at in range(len(segments)):
@@ -467,26 +467,24 @@ def _by_part(
     return by_part
 
 
-def _joined(parts: list[FoundRows]) -> FoundRows:
+def _joined(parts: list[HitRows]) -> HitRows:
     if len(parts) == 1:
         return parts[0]
     queried, rows, scores, cuts = zip(*parts, strict=True)
-    return FoundRows(
-        np.concatenate(queried), np.concatenate(rows), np.concatenate(scores), sum(cuts)
-    )
+    return HitRows(np.concatenate(queried), np.concatenate(rows), np.concatenate(scores), sum(cuts))
 
 
 def _sorted_hits(parts: list[Part], most: int | None) -> tuple[list[tuple[Id, float]], int]:
     """The first (id, similarity), sorted, and how many there are."""
-    found: list[tuple[float, int, Any, int]] = []
+    hits: list[tuple[float, int, Any, int]] = []
     total = 0
     for rows, numbers, ids in parts:
         total += len(rows.rows) + rows.cut
-        found += zip(
+        hits += zip(
             (-rows.scores).tolist(), numbers.tolist(), itertools.repeat(ids), rows.rows.tolist()
         )
-    found.sort(key=_by_score)
-    return [(_id(ids, row), -score) for score, _, ids, row in found[:most]], total
+    hits.sort(key=_by_score)
+    return [(_id(ids, row), -score) for score, _, ids, row in hits[:most]], total
 
 
 def _id(ids: IdColumn | list[Id], row: int) -> Id:
@@ -503,11 +501,11 @@ def _table(parts: list[Part], kind: pa.DataType, limit: int | None, *, by_age: b
     scores = np.concatenate([np.empty(0), *(rows.scores for rows, _, _ in parts)])
     numbers = np.concatenate([np.empty(0, np.int64), *(numbers for _, numbers, _ in parts)])
     ids = [pa.array([], kind)]
-    for rows, _, held in parts:
-        if isinstance(held, IdColumn):
-            ids.append(held.values.take(pa.array(rows.rows)))
+    for rows, _, part_numbers in parts:
+        if isinstance(part_numbers, IdColumn):
+            ids.append(part_numbers.values.take(pa.array(rows.rows)))
         else:
-            ids.append(pa.array([held[row] for row in rows.rows.tolist()], kind))
+            ids.append(pa.array([part_numbers[row] for row in rows.rows.tolist()], kind))
     order = np.lexsort((numbers, queries) if by_age else (numbers, -scores, queries))
     cut = sum(rows.cut for rows, _, _ in parts)
     if limit is not None:

@@ -84,9 +84,9 @@ class SegmentRows:
 
     def numbered(self, first: int) -> Self:
         """The same rows with the numbers from `first` on, before anybody has seen them."""
-        found = copy.copy(self)
-        found.numbers = np.arange(first, first + len(self))
-        return found
+        copied = copy.copy(self)
+        copied.numbers = np.arange(first, first + len(self))
+        return copied
 
     @property
     def living(self) -> int:
@@ -142,24 +142,24 @@ class SegmentRows:
 
     def without(self, rows: Rows) -> Self:
         """The same rows, with more of them removed; these were living."""
-        found = copy.copy(self)
-        found.removed += len(rows)
+        copied = copy.copy(self)
+        copied.removed += len(rows)
         marks, recent = self.gone
         if len(rows) + len(recent) <= RECENT:
-            found.gone = marks, recent.union(rows.tolist())
+            copied.gone = marks, recent.union(rows.tolist())
         else:
             marks = self._marked()
             marks[rows] = True
-            found.gone = marks, frozenset()
+            copied.gone = marks, frozenset()
         if self.file is not None:
-            found.changed = self.changed.union(np.unique(rows // CHUNK_ROWS).tolist())
-        return found
+            copied.changed = self.changed.union(np.unique(rows // CHUNK_ROWS).tolist())
+        return copied
 
     def written(self) -> Self:
         """The same, all of whose marks of removal were written."""
-        found = copy.copy(self)
-        found.changed = frozenset()
-        return found
+        copied = copy.copy(self)
+        copied.changed = frozenset()
+        return copied
 
     def _marked(self) -> Flags:
         """A copy of the marks, all of them."""

@@ -90,7 +90,7 @@ class Kind(Protocol[M]):
     def title(self, reach: float) -> str:
         """The same in a few words, for people."""
 
-    def within(self, asked: float, reach: float) -> float:
+    def within(self, limit: float, reach: float) -> float:
         """Check the reach of a query, in an index that searches to `reach`.
 
         Raises:
@@ -352,11 +352,11 @@ class Version(Generic[M]):
         """The ids of the segments, which the tail has at hand as long as these stay."""
         known = self.tail.rows.ids_before
         if known is not None and known[0] is self.segments:
-            found: IdColumns = known[1]
-            return found
-        found = IdColumns([each.ids for each in self.segments])
-        self.tail.rows.ids_before = self.segments, found
-        return found
+            columns: IdColumns = known[1]
+            return columns
+        columns = IdColumns([each.ids for each in self.segments])
+        self.tail.rows.ids_before = self.segments, columns
+        return columns
 
     def present(self, ids: Ids) -> Places:
         """Where one id or each of many is stored.
@@ -364,11 +364,11 @@ class Version(Generic[M]):
         Raises:
             KeyError: If one is not.
         """
-        wanted = id_array([ids] if is_one_id(ids) else ids)
-        places = self.places(IdColumn(wanted))
+        array = id_array([ids] if is_one_id(ids) else ids)
+        places = self.places(IdColumn(array))
         absent = np.flatnonzero(~places.present)
         if len(absent):
-            raise KeyError(wanted[int(absent[0])].as_py())
+            raise KeyError(array[int(absent[0])].as_py())
         return places
 
     def numbers_at(self, places: Places) -> Rows:
@@ -540,8 +540,10 @@ class Version(Generic[M]):
         for part in (*self.segments, self.tail):
             first = int(np.searchsorted(part.numbers, number))
             if first < len(part):
-                held = part.ids[first : len(part)] if part is self.tail else part.ids.values[first:]
-                (rows,) = IdColumns([ids]).rows_of(IdColumn(id_array(held)))
+                column = (
+                    part.ids[first : len(part)] if part is self.tail else part.ids.values[first:]
+                )
+                (rows,) = IdColumns([ids]).rows_of(IdColumn(id_array(column)))
                 known = first + np.flatnonzero(rows >= 0)
                 numbers.append(part.numbers[known[part.alive(known)]])
         return np.concatenate(numbers)
@@ -560,8 +562,8 @@ def merge_due(
     """
     stack = [segment for segment in segments if segment.living]
     begin = 0
-    while found := kind.next_merge(stack[begin:], most):
-        first, last = begin + found[0], begin + found[1]
+    while range_ := kind.next_merge(stack[begin:], most):
+        first, last = begin + range_[0], begin + range_[1]
         sound = sound_from(stack[first:last])
         if sound:
             begin = first + sound

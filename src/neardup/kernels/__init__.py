@@ -17,14 +17,14 @@ __all__: list[str] = []
 def _tell_of_compiling() -> None:
     from numba.core import event
 
-    told: list[bool] = []
+    has_said: list[bool] = []
 
     class Once(event.Listener):
         def on_start(self, event: Any) -> None:
             dispatcher = event.data.get("dispatcher")
             is_ours = str(getattr(dispatcher, "py_func", None) and dispatcher.py_func.__module__)
-            if is_ours.startswith(__name__) and not told:
-                told.append(True)
+            if is_ours.startswith(__name__) and not has_said:
+                has_said.append(True)
                 sys.stderr.write(
                     "neardup: compiling kernels for this processor; once, the next is quick\n"
                 )

@@ -50,20 +50,20 @@ class _Operations:
         return self.xor(differ, c), self.or_(self.and_(a, b), self.and_(differ, c))
 
 
-def _added(bits: list[Any], held: list[Any], on: _Operations) -> list[Any]:
+def _added(bits: list[Any], counters: list[Any], on: _Operations) -> list[Any]:
     """The planes after 8 bits were added; the last one marks which counters ever overflowed."""
     a, two_a = on.full(*bits[0:3])
     b, two_b = on.full(*bits[3:6])
-    c, two_c = on.full(*bits[6:8], held[0])
+    c, two_c = on.full(*bits[6:8], counters[0])
     one, two_d = on.full(a, b, c)
     d, four_a = on.full(two_a, two_b, two_c)
-    two, four_b = on.full(d, two_d, held[1])
-    four, carry = on.full(four_a, four_b, held[2])
+    two, four_b = on.full(d, two_d, counters[1])
+    four, carry = on.full(four_a, four_b, counters[2])
     planes = [one, two, four]
-    for plane in held[3:-1]:
+    for plane in counters[3:-1]:
         planes.append(on.xor(plane, carry))
         carry = on.and_(plane, carry)
-    return [*planes, on.or_(held[-1], carry)]
+    return [*planes, on.or_(counters[-1], carry)]
 
 
 def _load(
@@ -82,12 +82,12 @@ def _add_to(
 ) -> Any:
     """Add 8 vectors of bits to the planes in memory; gives the last one."""
     zero = ir.Constant(_I64, 0)
-    held = [
+    digits = [
         _load(context, builder, kind, planes, zero, plane * LANES) for plane in range(counters + 1)
     ]
     on = _Operations(builder.and_, builder.or_, builder.xor)
-    sums = _added(bits, [value for _, value in held], on)
-    for (place, _), value in zip(held, sums, strict=True):
+    sums = _added(bits, [value for _, value in digits], on)
+    for (place, _), value in zip(digits, sums, strict=True):
         builder.store(value, place).align = 8
     return sums[-1]
 
@@ -231,9 +231,9 @@ def _add_plainly(
 ) -> bool:
     lines = slices[at : at + GROUP * LANES].reshape(GROUP, LANES)
     bits = list(lines ^ turned[first : first + GROUP, None])
-    held = planes[: (counters + 1) * LANES].reshape(counters + 1, LANES)
-    held[:] = _added(bits, list(held.copy()), _Operations())
-    return bool((~held[-1]).any())
+    totals = planes[: (counters + 1) * LANES].reshape(counters + 1, LANES)
+    totals[:] = _added(bits, list(totals.copy()), _Operations())
+    return bool((~totals[-1]).any())
 
 
 @compiled_as(_add4)
@@ -268,8 +268,8 @@ def count_words8(words: Any, at: int, end: int, planes: Uint64s) -> None:
         planes: uint64 (9 * LANES or more,), contiguous, changed: as those of `count4`.
     """
     lines = np.zeros(GROUP * LANES, np.uint64)
-    found = words[at : min(end, at + GROUP * LANES)]
-    lines[: found.size] = found
+    group = words[at : min(end, at + GROUP * LANES)]
+    lines[: group.size] = group
     _add_plainly(lines, 0, np.zeros(GROUP, np.uint64), 0, planes, 8)
 
 

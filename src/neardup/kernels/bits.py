@@ -119,8 +119,8 @@ def _high_mask64(typingctx: Typing, data: Type, at: Type) -> Any:
 def _equal_mask64(typingctx: Typing, data: Type, at: Type, byte: Type) -> Any:
     def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
         value = _load_lanes(context, builder, signature.args[0], args[0], args[1], 64)
-        wanted = spread(builder, args[2], 64)
-        return builder.bitcast(builder.icmp_unsigned("==", value, wanted), _I64)
+        pattern = spread(builder, args[2], 64)
+        return builder.bitcast(builder.icmp_unsigned("==", value, pattern), _I64)
 
     return types.uint64(data, types.int64, types.uint8), codegen
 
@@ -131,9 +131,11 @@ def _json_masks64(typingctx: Typing, data: Type, at: Type) -> Any:
         value = _load_lanes(context, builder, signature.args[0], args[0], args[1], 64)
         folded = builder.or_(value, _splat(0x20, 64))
 
-        def equal(bytes_: Any, *wanted: str) -> Any:
-            found = [builder.icmp_unsigned("==", bytes_, _splat(ord(x), 64)) for x in wanted]
-            return functools.reduce(builder.or_, found)
+        def equal(bytes_: Any, *characters: str) -> Any:
+            equalities = [
+                builder.icmp_unsigned("==", bytes_, _splat(ord(x), 64)) for x in characters
+            ]
+            return functools.reduce(builder.or_, equalities)
 
         masks = (
             equal(value, '"'),
@@ -281,8 +283,8 @@ halves_at = _at_address(types.uint32)
 """A pointer to uint32 at an address; compiled code only."""
 
 
-def _mask(data: Any, at: int, wanted: Any) -> Any:
-    return np.uint64(sum(1 << i for i in range(64) if wanted(int(data[at + i]))))
+def _mask(data: Any, at: int, is_member: Any) -> Any:
+    return np.uint64(sum(1 << i for i in range(64) if is_member(int(data[at + i]))))
 
 
 @compiled_as(_ctpop)
@@ -358,7 +360,7 @@ def json_masks64(data: Any, at: int) -> Any:
     characters, line ends among them.
     """
     sets = b'"', b"\\", b"{}[]:,", b"\n", b" \t\r", bytes(range(0x20))
-    return tuple(_mask(data, at, wanted.__contains__) for wanted in sets)
+    return tuple(_mask(data, at, members.__contains__) for members in sets)
 
 
 @compiled_as(_pack_words64)

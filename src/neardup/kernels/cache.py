@@ -195,8 +195,8 @@ def _private(folder: Path) -> Path:
     """A folder that nobody else can write: what it holds is run."""
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-        if stat.S_ISDIR(found.st_mode) and found.st_uid == _user() and not found.st_mode & 0o077:
+        status = folder.lstat()
+        if stat.S_ISDIR(status.st_mode) and status.st_uid == _user() and not status.st_mode & 0o077:
             return folder
     return Path(os.devnull)
 

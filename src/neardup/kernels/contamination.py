@@ -98,7 +98,7 @@ def _mark_shared(
 
     seen[feature] is the round in which it was seen last, so that nothing is cleared in between.
     """
-    found, left, sieve = np.int64(0), np.uint64(0), lookup.sieve
+    marks, left, sieve = np.int64(0), np.uint64(0), lookup.sieve
     for i in range(count):  # without a branch: which hashes pass cannot be foreseen
         passing[left] = i
         left += _passes(sieve, hashes[i] >> np.uint64(32))
@@ -106,11 +106,11 @@ def _mark_shared(
         feature = _number_of(lookup, hashes[passing[at]])
         if feature >= 0 and seen[feature] != round_:
             seen[feature] = round_
-            shared[found] = feature
-            found += 1
+            shared[marks] = feature
+            marks += 1
             if documents.size:
                 documents[feature] += 1
-    return found
+    return marks
 
 
 @inner
@@ -308,16 +308,16 @@ def longest_common_run(one: Any, other: Any, covered: Any) -> Any:
 
 
 @inner
-def _place_of(features: Any, wanted: Any) -> int:
+def _place_of(features: Any, feature: Any) -> int:
     """Where an ascending array has a hash, or -1; np.searchsorted takes long to compile."""
     low, high = np.int64(0), np.int64(features.size)
     while low < high:
         middle = (low + high) >> 1
-        if features[middle] < wanted:
+        if features[middle] < feature:
             low = middle + 1
         else:
             high = middle
-    return low if low < features.size and features[low] == wanted else np.int64(-1)
+    return low if low < features.size and features[low] == feature else np.int64(-1)
 
 
 @kernel

@@ -56,8 +56,8 @@ _bytes, _uint16s, _uint32s, _int64s, _uint64s, _float64s = map(
 
 
 def _plain(address: int, size: int, kind: Any) -> Any:
-    held = (ctypes.c_char * (int(size) * np.dtype(kind).itemsize)).from_address(int(address))
-    return np.ndarray((int(size),), kind, held)
+    memory = (ctypes.c_char * (int(size) * np.dtype(kind).itemsize)).from_address(int(address))
+    return np.ndarray((int(size),), kind, memory)
 
 
 @compiled_as(_bytes)

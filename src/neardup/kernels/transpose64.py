@@ -102,10 +102,10 @@ def _load_squares(
     """Bring word w of 512 rows from `first` on to eight squares; those from `count` on are 0."""
     for lane in range(LANES):
         low = first + 64 * lane
-        held = min(max(count - low, 0), 64)
-        for i in range(held):
+        square_rows = min(max(count - low, 0), 64)
+        for i in range(square_rows):
             squares[i * LANES + lane] = words[(low + i) * width + w]
-        for i in range(held, 64):
+        for i in range(square_rows, 64):
             squares[i * LANES + lane] = np.uint64(0)
 
 

@@ -50,8 +50,10 @@ def rarity(sets: FeatureSets, workers: int) -> tuple[Any, Any]:
     """In how many documents the features of each cell are, as ranks; and the shift to a cell."""
     from neardup.kernels.similarity.rare_keys import rank_cells
 
-    wanted = CELLS_A_FEATURE * max(1, sets.features.size)
-    bits = max(LEAST_CELL_BITS, min((wanted - 1).bit_length(), sets.cell_limit.bit_length() - 1))
+    cell_count = CELLS_A_FEATURE * max(1, sets.features.size)
+    bits = max(
+        LEAST_CELL_BITS, min((cell_count - 1).bit_length(), sets.cell_limit.bit_length() - 1)
+    )
     room = max(1 << LEAST_CELL_BITS, sets.cell_limit // 4)
     cells, beyond = _count(sets.features, bits, workers, room, sets.forget)
     width = cells.size // len(beyond)

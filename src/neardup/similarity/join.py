@@ -185,12 +185,12 @@ class _Run:
         rank = np.empty(n, np.int64)
         rank[self._order] = np.arange(self._order.size)
         members = np.empty(members_room(int(sizes.max(initial=0))), np.uint64)
-        seen, found = np.zeros(n, np.uint32), np.empty(n, np.int64)
+        seen, matches = np.zeros(n, np.uint32), np.empty(n, np.int64)
         words = sketch_words(sizes, match, sets.cell_limit)
         sketches = np.empty((n, words), np.uint64)
         queue = np.empty((QUEUE, QUEUE_COLUMNS), np.int64)
         self.walk = Walk(
-            rank, first_new, seen, found, queue, sketches, members, 0, True, np.arange(n),
+            rank, first_new, seen, matches, queue, sketches, members, 0, True, np.arange(n),
             np.ones(n),
         )  # fmt: skip
         self._scratch = Scratch(self.walk, workers)
@@ -327,12 +327,12 @@ class _Run:
         stop = np.zeros(1, np.uint8)
         matching = matcher.submit(work, *arguments, stop)
         try:
-            found = matching.result()
+            matches = matching.result()
         except BaseException:  # an interrupt must not wait for the kernel
             stop[0] = 1
             raise
         self._input.forget()
-        return found
+        return matches
 
     def _keys_and_sketches(self, documents: Any) -> tuple[Any, Keys]:
         from neardup.kernels.similarity.postings import write_sketches

@@ -147,10 +147,10 @@ class KeyFile:
             read_exactly(self._file.fileno(), into, begin * _RECORD_BYTES)
             at += end - begin
         table = np.zeros((1 << (2 * len(records)).bit_length(), 2), np.uint64)
-        found: tuple[Any, Any, Any, Any] = useful_keys(
+        useful: tuple[Any, Any, Any, Any] = useful_keys(
             records, forest, table, np.empty(len(records), np.int64)
         )
-        return found
+        return useful
 
     def __enter__(self) -> Self:
         """Give itself."""

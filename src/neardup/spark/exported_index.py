@@ -19,8 +19,8 @@ from neardup.spark.exported_index_file import (
     SIMILARITY,
     PastWriter,
     check_past,
+    metadata_of,
     past_batches,
-    told_of,
 )
 from neardup.spark.workers.documents import DOCUMENTS
 from neardup.spark.workers.equal_documents import PAST
@@ -135,7 +135,7 @@ def import_index(path: str | PathLike[str], index: str | PathLike[str], distance
         DataError: If the file is none of these, or damaged; then there is no folder.
         FileError: If the file cannot be read, or the folder exists.
     """
-    recipe, told = told_of(str(path))
+    recipe, told = metadata_of(str(path))
     rows = nulls = 0
     for batch in past_batches(str(path)):  # all of it, before there is a folder
         rows, nulls = rows + len(batch), nulls + batch.column("features").null_count
@@ -163,9 +163,9 @@ def question_of_file(path: str) -> Question | None:
     """The question of the index that a file was exported from; None of one by distance.
 
     Raises:
-        DataError, FileError, RecipeError: As `told_of`.
+        DataError, FileError, RecipeError: As `metadata_of`.
     """
-    recipe, told = told_of(path)
+    recipe, told = metadata_of(path)
     if SIMILARITY not in told:
         return None
     return Question(recipe, float(told[SIMILARITY]), told[MEASURE].decode())
@@ -181,7 +181,7 @@ def past_of_file(engine: Engine, path: str, rule: Rule) -> tuple[Frame, Frame]:
         RecipeError: If its recipe is another.
         UsageError: If it has no features, which the rule needs.
     """
-    recipe, _ = told_of(path)
+    recipe, _ = metadata_of(path)
     if recipe.digest != rule.recipe.digest:
         raise RecipeError(
             f"{path} has recipe {recipe.digest}, the run {rule.recipe.digest}: fingerprints of"

@@ -25,7 +25,15 @@ from neardup.runtime.storage.open_parquet import open_parquet
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["MEASURE", "SCHEMA", "SIMILARITY", "PastWriter", "check_past", "past_batches", "told_of"]
+__all__ = [
+    "MEASURE",
+    "SCHEMA",
+    "SIMILARITY",
+    "PastWriter",
+    "check_past",
+    "metadata_of",
+    "past_batches",
+]
 
 SCHEMA: Final = pa.schema(
     [("place", pa.int64()), ("id", pa.string()), ("codes", pa.binary()), ("features", pa.binary())]
@@ -99,7 +107,7 @@ class _Sums:
         return {"rows": self.rows, **{name: str(found) for name, found in self._columns.items()}}
 
 
-def told_of(path: str) -> tuple[Recipe, dict[bytes, bytes]]:
+def metadata_of(path: str) -> tuple[Recipe, dict[bytes, bytes]]:
     """What such a file says of itself: the recipe, and the metadata that are ours.
 
     Raises:
@@ -124,9 +132,9 @@ def past_batches(path: str) -> Iterator[pa.RecordBatch]:
     Raises:
         FileError: If it cannot be read.
         DataError: If it is damaged: with the first row that says so, or after the last one.
-        RecipeError: As `told_of`.
+        RecipeError: As `metadata_of`.
     """
-    recipe, _ = told_of(path)
+    recipe, _ = metadata_of(path)
     sums = _Sums()
     with _opening(path), open_parquet(path) as file:
         seal = _seal_of(path, file.metadata.metadata)

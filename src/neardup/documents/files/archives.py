@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import pyarrow as pa
 
 from neardup.documents.files.compression import ByteReader, codec_of_path
-from neardup.documents.files.finding import FoundFile, check_relative, find_files
+from neardup.documents.files.finding import InputFile, check_relative, find_files
 from neardup.documents.files.input_bytes import find_input
 from neardup.documents.files.problems import file_error, quoted
 from neardup.documents.files.remote import is_uri
@@ -71,7 +71,7 @@ def is_archive(path: str) -> bool:
     return path.lower().endswith(ARCHIVES)
 
 
-def find_documents(path: str, tmp: str | None = None) -> list[FoundFile]:
+def find_documents(path: str, tmp: str | None = None) -> list[InputFile]:
     """Find files as `find_files` does, with the entries of archives in the archives' place.
 
     A path may also lead into an archive: to an entry, or to a folder in it.
@@ -96,7 +96,7 @@ def find_documents(path: str, tmp: str | None = None) -> list[FoundFile]:
             relative = _below(entry.name, below)
             if relative is not None:
                 place = f"{file.path}/{entry.name}"
-                found.append(FoundFile(place, prefix + relative, entry.nbytes, inside=entry))
+                found.append(InputFile(place, prefix + relative, entry.nbytes, inside=entry))
     if below and not found:
         raise DataError(f"{archive}: there is no {quoted([below])} in it")
     return found

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import io
     from collections.abc import Iterator
 
-__all__ = ["ArchivedFile", "FoundFile", "check_relative", "find_files", "is_chained", "path_below"]
+__all__ = ["ArchivedFile", "InputFile", "check_relative", "find_files", "is_chained", "path_below"]
 
 _SEPARATORS: Final = re.compile(r"[/\\]")
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
@@ -100,7 +100,7 @@ class ArchivedFile(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFile:
+class InputFile:
     """One file.
 
     Args:
@@ -127,7 +127,7 @@ class FoundFile:
         return self.path if self.at is None else self.at
 
 
-def find_files(path: str) -> list[FoundFile]:
+def find_files(path: str) -> list[InputFile]:
     """Expand one argument: a file, a folder, a pattern, each also as a URI.
 
     Folders give every regular file at any depth, patterns (*, ?, [...], and ** for folders at any
@@ -139,19 +139,19 @@ def find_files(path: str) -> list[FoundFile]:
     """
     path = as_local(path)
     if path == "-":
-        return [FoundFile(path, path, is_named=True)]
+        return [InputFile(path, path, is_named=True)]
     if is_uri(path):
         return _find_remote(path)
     if os.path.isdir(path):  # noqa: PTH112
         return _checked(path, sorted(_walk(path, ""), key=_relative))
     if not glob.has_magic(path) or os.path.lexists(path):
-        return [FoundFile(path, os.path.basename(path), is_named=True)]  # noqa: PTH119
+        return [InputFile(path, os.path.basename(path), is_named=True)]  # noqa: PTH119
     base = _fixed_part(path)
     return _checked(path, [_local(x, base) for x in sorted(glob.glob(path, recursive=True))  # noqa: PTH207
                            if os.path.isfile(x)], is_pattern=True)  # noqa: PTH113  # fmt: skip
 
 
-def _walk(folder: str, prefix: str) -> Iterator[FoundFile]:
+def _walk(folder: str, prefix: str) -> Iterator[InputFile]:
     folders = [(folder, prefix)]
     while folders:
         folder, prefix = folders.pop()
@@ -164,7 +164,7 @@ def _walk(folder: str, prefix: str) -> Iterator[FoundFile]:
                         folders.append((entry.path, f"{prefix}{entry.name}/"))
                     elif _is_file(entry):
                         nbytes = entry.stat().st_size
-                        yield FoundFile(entry.path, prefix + entry.name, nbytes)
+                        yield InputFile(entry.path, prefix + entry.name, nbytes)
         except OSError as error:
             raise file_error(folder, "read", error) from None
 
@@ -179,15 +179,15 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
         raise
 
 
-def _local(path: str, base: str) -> FoundFile:
+def _local(path: str, base: str) -> InputFile:
     try:
         nbytes = os.stat(path)[stat.ST_SIZE]  # noqa: PTH116
     except OSError as error:
         raise file_error(path, "read", error) from None
-    return FoundFile(path, os.path.relpath(path, base or ".").replace(os.sep, "/"), nbytes)
+    return InputFile(path, os.path.relpath(path, base or ".").replace(os.sep, "/"), nbytes)
 
 
-def _find_remote(uri: str) -> list[FoundFile]:
+def _find_remote(uri: str) -> list[InputFile]:
     fs, key = locate(uri)
     with remote_errors(uri, "read"):
         if glob.has_magic(key) and not fs.exists(key):
@@ -197,7 +197,7 @@ def _find_remote(uri: str) -> list[FoundFile]:
                 raise FileError(f"cannot read {uri}: No such file or directory")
             listed, base, is_pattern = fs.find(key, detail=True), key, False
         else:
-            return [FoundFile(uri, posixpath.basename(key), is_named=True)]
+            return [InputFile(uri, posixpath.basename(key), is_named=True)]
     prefix = f"{base.rstrip('/')}/" if base else ""
     found = []
     for name, info in listed.items():
@@ -210,11 +210,11 @@ def _find_remote(uri: str) -> list[FoundFile]:
             )
         relative = name[len(prefix) :]
         if not _is_hidden(relative):
-            found.append(FoundFile(fs.unstrip_protocol(name), relative, _size(info)))
+            found.append(InputFile(fs.unstrip_protocol(name), relative, _size(info)))
     return _checked(uri, sorted(found, key=_relative), is_pattern=is_pattern)
 
 
-def _checked(path: str, found: list[FoundFile], *, is_pattern: bool = False) -> list[FoundFile]:
+def _checked(path: str, found: list[InputFile], *, is_pattern: bool = False) -> list[InputFile]:
     if not found and is_pattern:
         raise FileError(f"cannot read {path}: no file matches the pattern")
     if not found:
@@ -237,5 +237,5 @@ def _size(info: dict[str, Any]) -> int:
     return int(info.get("size") or 0)
 
 
-def _relative(found: FoundFile) -> str:
+def _relative(found: InputFile) -> str:
     return found.relative

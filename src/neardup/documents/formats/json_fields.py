@@ -54,7 +54,7 @@ class _Finder:
         self._scratch = np.empty(0, np.uint8)
 
     def find(self, block: bytes) -> Fields | None:
-        from neardup.kernels.documents.json_lines import Records, Wanted, find_marks, walk_marks
+        from neardup.kernels.documents.json_lines import FieldRule, Records, find_marks, walk_marks
 
         if len(block) >= 2**31 or not is_utf8(block):
             return None
@@ -66,7 +66,7 @@ class _Finder:
         fields = len(self._name_ends)
         ends, accepted = np.empty(lines, np.int64), np.empty(lines, np.bool_)
         places, kinds = np.empty((fields, lines, 2), np.int32), np.empty((fields, lines), np.uint8)
-        wanted = Wanted(self._names, self._name_ends, self._allowed())
+        wanted = FieldRule(self._names, self._name_ends, self._allowed())
         records = walk_marks(
             data, self._marks, count, self._backslashes, wanted, self._scratch,
             Records(ends, accepted, places, kinds),

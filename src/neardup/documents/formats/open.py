@@ -29,7 +29,7 @@ from neardup.errors import DataError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from neardup.documents.files.finding import FoundFile
+    from neardup.documents.files.finding import InputFile
     from neardup.documents.files.input_bytes import Input
     from neardup.documents.source import Source
 
@@ -130,7 +130,7 @@ def read_table(
             source.close()
 
 
-def _without_marks(files: list[FoundFile]) -> list[FoundFile]:
+def _without_marks(files: list[InputFile]) -> list[InputFile]:
     """Pass over what Spark, Delta and others leave beside tables: names that begin with "_".
 
     Among texts such a name is a document, and so is each that is named itself.
@@ -140,7 +140,7 @@ def _without_marks(files: list[FoundFile]) -> list[FoundFile]:
     return others if any(map(_holds_records, others)) else files
 
 
-def _check_once(files: Sequence[FoundFile]) -> None:
+def _check_once(files: Sequence[InputFile]) -> None:
     """Refuse what would make every document of a file its own duplicate."""
     first: dict[str, str] = {}
     for file in files:
@@ -154,7 +154,7 @@ def _check_once(files: Sequence[FoundFile]) -> None:
         first[real] = file.path
 
 
-def _are_documents(files: Sequence[FoundFile]) -> bool:
+def _are_documents(files: Sequence[InputFile]) -> bool:
     """Whether the extensions say that each file is a document; UsageError for a mixture."""
     documents = [file for file in files if not _holds_records(file)]
     for file in documents:
@@ -190,11 +190,11 @@ def _check_foreign(origin: Input) -> None:
             reader.piece(HEAD_BYTES, 0)
 
 
-def _holds_records(file: FoundFile) -> bool:
+def _holds_records(file: InputFile) -> bool:
     return file.path == "-" or format_of_path(file.path) is not None
 
 
-def _open_text(files: Sequence[FoundFile], tmp: str | None, told: InputFormat) -> Source:
+def _open_text(files: Sequence[InputFile], tmp: str | None, told: InputFormat) -> Source:
     sized = []
     for file in files:
         nbytes: int | None = file.nbytes
@@ -206,7 +206,7 @@ def _open_text(files: Sequence[FoundFile], tmp: str | None, told: InputFormat) -
     return TextFilesSource(sized, told.encoding)
 
 
-def open_records(file: FoundFile, tmp: str | None, told: InputFormat) -> Source:
+def open_records(file: InputFile, tmp: str | None, told: InputFormat) -> Source:
     """Open one file of records; FileError if it is not readable."""
     name = told.name or ("jsonl" if file.path == "-" else format_of_path(file.path)) or "jsonl"
     origin = _input_of(file, tmp)
@@ -231,7 +231,7 @@ def open_records(file: FoundFile, tmp: str | None, told: InputFormat) -> Source:
     return source
 
 
-def _input_of(file: FoundFile, tmp: str | None) -> Input:
+def _input_of(file: InputFile, tmp: str | None) -> Input:
     if file.inside is not None:
         return EntryInput(file.path, file.inside, tmp)
     return find_input(file.path, tmp, file.at)

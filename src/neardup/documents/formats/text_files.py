@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from neardup.documents.batch import Batch, ReadOptions
     from neardup.documents.files.atomic import AtomicFile
-    from neardup.documents.files.finding import FoundFile
+    from neardup.documents.files.finding import InputFile
     from neardup.documents.rejects import Rejects
 
 __all__ = ["TextFilesSource"]
@@ -58,7 +58,7 @@ class TextFilesSource(DocumentFiles):
 
     format = "text"
 
-    def __init__(self, files: Sequence[FoundFile], encoding: str | None = None) -> None:
+    def __init__(self, files: Sequence[InputFile], encoding: str | None = None) -> None:
         """Take files that were found; UsageError if two have the same relative path."""
         self.name = name_as_text(files[0].path) if len(files) == 1 else "text files"
         self.path = None
@@ -90,7 +90,7 @@ class TextFilesSource(DocumentFiles):
         return [*(file.path for file in self._files), *sorted(archives)]
 
     @property
-    def files(self) -> Sequence[FoundFile]:
+    def files(self) -> Sequence[InputFile]:
         """The files, in order."""
         return self._files
 
@@ -302,7 +302,7 @@ def _check_options(options: ReadOptions) -> None:
             raise UsageError(f"{option} names the field {name}, but text files have no fields")
 
 
-def _protocol(file: FoundFile, longest: int) -> str | None:
+def _protocol(file: InputFile, longest: int) -> str | None:
     """How a file is reached; "" for one of this machine, None for one that is not fetched."""
     if file.inside is None and not is_uri(file.path):
         return ""
@@ -311,7 +311,7 @@ def _protocol(file: FoundFile, longest: int) -> str | None:
     return None if file.nbytes > longest else file.path.partition("://")[0]
 
 
-def _read_archived(files: Iterable[FoundFile]) -> Iterator[bytes | _BrokenTextError | None]:
+def _read_archived(files: Iterable[InputFile]) -> Iterator[bytes | _BrokenTextError | None]:
     """The bytes of files in archives; of one that is damaged, how."""
     for file in files:
         try:
@@ -323,7 +323,7 @@ def _read_archived(files: Iterable[FoundFile]) -> Iterator[bytes | _BrokenTextEr
             yield _BrokenTextError(problem, 1, "fetch it again, or pass --on-error skip")
 
 
-def _read_local(files: Iterable[FoundFile], longest: int) -> Iterator[bytes | None]:
+def _read_local(files: Iterable[InputFile], longest: int) -> Iterator[bytes | None]:
     for found in files:
         try:
             with Path(found.place).open("rb", buffering=0) as file:

@@ -67,9 +67,9 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the recipes, for `--json`."""
-        found = asdict(self)
-        del found["recipes"]
-        return {"bits": self.bits} | found
+        fields = asdict(self)
+        del fields["recipes"]
+        return {"bits": self.bits} | fields
 
     def __str__(self) -> str:
         """Lines for a terminal."""
@@ -201,8 +201,8 @@ def _weights(text: str, recipe: Recipe) -> dict[Any, float]:
         return weights
     for block in text_blocks(text_array([text]).chunk(0)):
         whole = rewritten(block, recipe)
-        found = weighted_features(whole.data, whole.offsets[0], whole.offsets[1], recipe)
-        weights.update(zip(*found, strict=True))
+        weighted = weighted_features(whole.data, whole.offsets[0], whole.offsets[1], recipe)
+        weights.update(zip(*weighted, strict=True))
     return weights
 
 

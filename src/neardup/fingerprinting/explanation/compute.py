@@ -118,16 +118,16 @@ class _Weighted:
 
 
 def _explain(text: str, recipe: Recipe, show: int) -> Explanation:
-    found = _preset_features(text, recipe) if recipe.preset else _own_features(text, recipe)
-    right = found.value is None or all(
-        total == 0 or (total > 0) == bool(found.value >> bit & 1)
-        for bit, total in enumerate(found.sums)
+    tally = _preset_features(text, recipe) if recipe.preset else _own_features(text, recipe)
+    right = tally.value is None or all(
+        total == 0 or (total > 0) == bool(tally.value >> bit & 1)
+        for bit, total in enumerate(tally.sums)
     )
     return Explanation(
         recipe=recipe,
-        features=tuple(sorted(found.features, key=lambda feature: -feature.weight)),
-        sums=tuple(found.sums) if right else None,
-        fingerprint=found.value,
+        features=tuple(sorted(tally.features, key=lambda feature: -feature.weight)),
+        sums=tuple(tally.sums) if right else None,
+        fingerprint=tally.value,
         show=show,
     )
 
@@ -141,11 +141,11 @@ def _own_features(text: str, recipe: Recipe) -> _Weighted:
         tokens = document_tokens(*place, recipe)
         names += [name.encode("utf-8", "replace") for name in features_of(tokens, recipe)]
         weights.update(zip(*weighted_features(*place, recipe), strict=True))
-    found = find_hash(recipe.hash)
-    hashes = hash_features(found, names, recipe.seed)
+    hash_ = find_hash(recipe.hash)
+    hashes = hash_features(hash_, names, recipe.seed)
     counts, name_of = Counter(hashes), dict(zip(reversed(hashes), reversed(names), strict=True))
     features = [
-        Feature(_shown(name_of[h]), counts[h], units / _UNIT, expanded(h, found.bits, recipe.bits))
+        Feature(_shown(name_of[h]), counts[h], units / _UNIT, expanded(h, hash_.bits, recipe.bits))
         for h, units in weights.items()
     ]
     value = fingerprint(text, recipe)
@@ -156,10 +156,10 @@ def _preset_features(text: str, recipe: Recipe) -> _Weighted:
     """A preset's features; the fold of a single one of weight 1 is its hash, as the sums see it."""
     from neardup.fingerprinting.libraries.table import PRESETS, fingerprint_text
 
-    found = PRESETS[str(recipe.preset)]
-    given = found.features(text, recipe)
+    preset = PRESETS[str(recipe.preset)]
+    given = preset.features(text, recipe)
     counts = Counter(name for name, _ in given)
-    hashes = {name: found.fold([(name, 1)], recipe) for name in counts}
+    hashes = {name: preset.fold([(name, 1)], recipe) for name in counts}
     weights: dict[bytes, float] = {}
     for name, weight in given:
         weights[name] = weights.get(name, 0) + weight
@@ -227,8 +227,8 @@ def _uneven(first: Explanation, second: Explanation) -> tuple[list[_Uneven], int
     value, different = first.fingerprint or 0, (first.fingerprint or 0) ^ (second.fingerprint or 0)
     weights: dict[Any, list[float]] = {}
     features: dict[Any, Feature] = {}
-    for side, found in enumerate((first, second)):
-        for feature in found.features:
+    for side, explanation in enumerate((first, second)):
+        for feature in explanation.features:
             key = feature.text, feature.hash
             features.setdefault(key, feature)
             weights.setdefault(key, [0.0, 0.0])[side] = feature.weight
@@ -254,10 +254,10 @@ def _differing(
 ) -> tuple[DifferingBit, ...]:
     strongest = sorted(uneven, key=lambda each: -each.gain)
     counts = weight_of_ones([each.apart for each in uneven], None, first.bits).tolist()
-    found = []
+    rows = []
     for bit in bits:
         apart = (each for each in strongest if each.apart >> bit & 1)
         pulls = tuple((each.text, each.gain) for each in itertools.islice(apart, _PULLS_A_BIT))
         sums = (first.sums or ())[bit], (second.sums or ())[bit]
-        found.append(DifferingBit(bit, sums, pulls, max(0, counts[bit] - _PULLS_A_BIT)))
-    return tuple(found)
+        rows.append(DifferingBit(bit, sums, pulls, max(0, counts[bit] - _PULLS_A_BIT)))
+    return tuple(rows)

@@ -138,31 +138,31 @@ def _runs(one: Sequence[str], other: Sequence[str], same: Iterable[tuple[int, in
 
 def _matches(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
     """Places of equal words, ascending on both sides."""
-    found: list[tuple[int, int]] = []
+    matches: list[tuple[int, int]] = []
     waiting = [(0, len(one), 0, len(other))]
     while waiting:
         a, b, c, d = waiting.pop()
         while a < b and c < d and one[a] == other[c]:
-            found.append((a, c))
+            matches.append((a, c))
             a, c = a + 1, c + 1
         while a < b and c < d and one[b - 1] == other[d - 1]:
             b, d = b - 1, d - 1
-            found.append((b, d))
+            matches.append((b, d))
         if a == b or c == d:
             continue
         anchors = _anchors(one[a:b], other[c:d]) or _anchors(
             _triples(one[a:b]), _triples(other[c:d])
         )
         if not anchors:
-            found += [(a + i, c + j) for i, j in _myers(one[a:b], other[c:d])]
+            matches += [(a + i, c + j) for i, j in _myers(one[a:b], other[c:d])]
             continue
         before = a, c
         for i, j in anchors:
-            found.append((a + i, c + j))
+            matches.append((a + i, c + j))
             waiting.append((before[0], a + i, before[1], c + j))
             before = a + i + 1, c + j + 1
         waiting.append((before[0], b, before[1], d))
-    return sorted(found)
+    return sorted(matches)
 
 
 def _triples(words: Sequence[str]) -> list[tuple[str, ...]]:

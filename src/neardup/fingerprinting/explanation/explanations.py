@@ -196,45 +196,45 @@ class PairExplanation:
         return html_of(_pair_parts(self))
 
 
-def _document_parts(found: Explanation) -> Iterator[str | Table]:
+def _document_parts(explanation: Explanation) -> Iterator[str | Table]:
     """The explanation of one document."""
-    yield _heading(found)
-    if found.features:
-        yield Table(_feature_rows(found), right=(1, 2))
-    if found.sums is not None and found.features:
-        yield from _sum_parts(found.sums)
-    elif found.sums is None:
+    yield _heading(explanation)
+    if explanation.features:
+        yield Table(_feature_rows(explanation), right=(1, 2))
+    if explanation.sums is not None and explanation.features:
+        yield from _sum_parts(explanation.sums)
+    elif explanation.sums is None:
         yield NEIGHBOURS
-    yield f"fingerprint {found.digits or 'none: there are no tokens'}"
+    yield f"fingerprint {explanation.digits or 'none: there are no tokens'}"
 
 
-def _pair_parts(found: PairExplanation) -> Iterator[str | Table]:
+def _pair_parts(explanation: PairExplanation) -> Iterator[str | Table]:
     """The explanation of two documents: what pulls them apart, and where."""
-    yield from _pair_head(found)
-    if found.pulls:
+    yield from _pair_head(explanation)
+    if explanation.pulls:
         yield ""
-        yield Table(_pull_rows(found), right=(1, 2, 3, 4))
-    if found.differing:
+        yield Table(_pull_rows(explanation), right=(1, 2, 3, 4))
+    if explanation.differing:
         yield ""
-        yield Table(_differing_rows(found), right=(0, 1, 2, 3, 4))
+        yield Table(_differing_rows(explanation), right=(0, 1, 2, 3, 4))
 
 
-def _pair_head(found: PairExplanation) -> Iterator[str]:
+def _pair_head(explanation: PairExplanation) -> Iterator[str]:
     """Both fingerprints, their distance, and what can be said of it."""
-    for name, each in (("A", found.first), ("B", found.second)):
+    for name, each in (("A", explanation.first), ("B", explanation.second)):
         yield f"{name}  {each.digits or 'no tokens'}  {_heading(each)}"
-    if found.distance is None:
+    if explanation.distance is None:
         yield NOTHING_MATCHES
         return
-    yield f"distance {found.distance} of {found.first.bits} bits"
-    yield f"{found.shared:,} features weigh the same in both and cancel"
-    if found.first.sums is None or found.second.sums is None:
+    yield f"distance {explanation.distance} of {explanation.first.bits} bits"
+    yield f"{explanation.shared:,} features weigh the same in both and cancel"
+    if explanation.first.sums is None or explanation.second.sums is None:
         yield NEIGHBOURS
 
 
-def _heading(found: Explanation) -> str:
+def _heading(explanation: Explanation) -> str:
     """How many features there are, and the recipe in a few words."""
-    recipe, count = found.recipe, len(found.features)
+    recipe, count = explanation.recipe, len(explanation.features)
     features = "1 feature" if count == 1 else f"{count:,} features"
     top = "" if recipe.top is None else f", top {recipe.top}"
     if recipe.preset is not None:
@@ -263,9 +263,9 @@ def _readable(text: str, width: int = NAME_WIDTH) -> str:
     return f"{kept}…"
 
 
-def _sum_label(found: Explanation) -> str:
+def _sum_label(explanation: Explanation) -> str:
     """Which sums give a 1."""
-    value, sums = found.fingerprint or 0, found.sums or ()
+    value, sums = explanation.fingerprint or 0, explanation.sums or ()
     ties = any(total == 0 and value >> bit & 1 for bit, total in enumerate(sums))
     return "sum >= 0" if ties else "sum > 0"
 
@@ -276,20 +276,27 @@ def _shown_bits(value: int, bits: int) -> str:
     return f"{value & (1 << count) - 1:0{count}b}"
 
 
-def _feature_rows(found: Explanation) -> list[list[str]]:
+def _feature_rows(explanation: Explanation) -> list[list[str]]:
     """The features with their hash bits, and the fingerprint's below them."""
-    shown = found.features[: found.show]
-    bits = found.sums is not None
-    top = min(found.bits, COLUMNS) - 1
+    shown = explanation.features[: explanation.show]
+    bits = explanation.sums is not None
+    top = min(explanation.bits, COLUMNS) - 1
     rows = [["feature", "count", "weight", f"hash bits {top} to 0" if bits else ""]]
     for feature in shown:
-        tail = _shown_bits(feature.hash, found.bits) if bits else ""
+        tail = _shown_bits(feature.hash, explanation.bits) if bits else ""
         rows.append([_readable(feature.text), f"{feature.count:,}", _number(feature.weight), tail])
-    if bits and found.fingerprint is not None:
-        rows.append([_sum_label(found), "", "", _shown_bits(found.fingerprint, found.bits)])
-    if len(found.features) > len(shown):
+    if bits and explanation.fingerprint is not None:
+        rows.append(
+            [
+                _sum_label(explanation),
+                "",
+                "",
+                _shown_bits(explanation.fingerprint, explanation.bits),
+            ]
+        )
+    if len(explanation.features) > len(shown):
         place = len(shown) + 1
-        rows.insert(place, [f"... {len(found.features) - len(shown):,} more", "", "", ""])
+        rows.insert(place, [f"... {len(explanation.features) - len(shown):,} more", "", "", ""])
     return rows
 
 
@@ -318,25 +325,25 @@ def _further_lines(sums: Sequence[float]) -> Iterator[str]:
         )
 
 
-def _pull_rows(found: PairExplanation) -> list[list[str]]:
+def _pull_rows(explanation: PairExplanation) -> list[list[str]]:
     """The features that weigh more in one document, those that pull apart most first."""
-    shown = found.pulls[: found.first.show]
+    shown = explanation.pulls[: explanation.first.show]
     rows = [["feature", "weight in A", "in B", "pulls apart", "by"]]
     for pull in shown:
         weights = [_number(weight) if weight else "-" for weight in pull.weights]
-        apart = f"{pull.bits} of {found.distance} bits"
+        apart = f"{pull.bits} of {explanation.distance} bits"
         rows.append([_readable(pull.text), *weights, apart, _number(pull.total)])
-    if len(found.pulls) > len(shown):
-        rows.append([f"... {len(found.pulls) - len(shown):,} more", "", "", "", ""])
+    if len(explanation.pulls) > len(shown):
+        rows.append([f"... {len(explanation.pulls) - len(shown):,} more", "", "", "", ""])
     return rows
 
 
-def _differing_rows(found: PairExplanation) -> list[list[str]]:
+def _differing_rows(explanation: PairExplanation) -> list[list[str]]:
     """The differing bits, highest first, and the features that pull each apart most."""
     rows = [["bit", "A", "sum", "B", "sum", "pulled apart by"]]
-    for each in found.differing:
+    for each in explanation.differing:
         first, second = each.sums
-        in_first = (found.first.fingerprint or 0) >> each.bit & 1
+        in_first = (explanation.first.fingerprint or 0) >> each.bit & 1
         pulls = ", ".join(f"{_readable(text, 20)} {_number(pull)}" for text, pull in each.pulls)
         more = f", {each.others:,} more" if each.others else ""
         values = [str(in_first), _number(first), str(1 - in_first), _number(second)]

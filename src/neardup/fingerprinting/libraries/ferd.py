@@ -32,8 +32,8 @@ def _features(text: str, _: Choices) -> list[Feature]:
 
 
 def _fold(features: Sequence[Feature], recipe: Choices) -> int:
-    found = HASHES[_HASH_OF[recipe.bits]]
-    hashes = hash_features(found, [feature for feature, _ in features])
+    hash_ = HASHES[_HASH_OF[recipe.bits]]
+    hashes = hash_features(hash_, [feature for feature, _ in features])
     return reversed_bits(counted(hashes, features, recipe.bits, tie_one=True), recipe.bits)
 
 

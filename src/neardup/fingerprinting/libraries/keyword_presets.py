@@ -30,12 +30,12 @@ def _keywords(text: str, recipe: Choices) -> list[Feature]:
 
 def _lines(text: str) -> list[tuple[str, float]]:
     """A word and its weight on each line, white space between them; a word alone weighs 1."""
-    found = []
+    lines = []
     for line in text.splitlines():
         word, *weight = line.strip().rsplit(None, 1)[:2] or [""]
         if word:
-            found.append((word, _weight(line, weight[0] if weight else 1)))
-    return found
+            lines.append((word, _weight(line, weight[0] if weight else 1)))
+    return lines
 
 
 def _listed(text: str) -> list[tuple[str, float]]:
@@ -62,9 +62,9 @@ def _weight(line: str, given: Any) -> float:
 
 
 def _fold(features: Sequence[Feature], recipe: Choices) -> int:
-    found = find_hash(recipe.hash)
-    hashes = hash_features(found, [word for word, _ in features], recipe.seed)
-    wide = [expanded(value, found.bits, recipe.bits) for value in hashes]
+    hash_ = find_hash(recipe.hash)
+    hashes = hash_features(hash_, [word for word, _ in features], recipe.seed)
+    wide = [expanded(value, hash_.bits, recipe.bits) for value in hashes]
     _, units = hashes_and_units([(0, weight) for _, weight in features])
     return majority(wide, units, recipe.bits)
 

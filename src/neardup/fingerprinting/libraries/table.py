@@ -56,10 +56,10 @@ ALIASES: Final[Aliases] = {
 
 def fingerprint_text(text: str, recipe: Choices) -> int | None:
     """The value that the recipe's preset gives a text; libraries give one to the empty text too."""
-    found = find_preset(recipe.preset)
-    if found.direct is not None:
-        return found.direct(text, recipe)
-    return found.fold(found.features(text, recipe), recipe)
+    preset = find_preset(recipe.preset)
+    if preset.direct is not None:
+        return preset.direct(text, recipe)
+    return preset.fold(preset.features(text, recipe), recipe)
 
 
 def check(recipe: Choices, changed: Mapping[str, Any]) -> None:
@@ -70,12 +70,12 @@ def check(recipe: Choices, changed: Mapping[str, Any]) -> None:
     Raises:
         RecipeError: As `preset` does.
     """
-    found = find_preset(recipe.preset)
-    if recipe.bits not in found.widths:
+    preset = find_preset(recipe.preset)
+    if recipe.bits not in preset.widths:
         raise RecipeError(
-            f"bits is {recipe.bits}: the preset {recipe.preset} gives {_listed(found.widths)}"
+            f"bits is {recipe.bits}: the preset {recipe.preset} gives {_listed(preset.widths)}"
         )
-    refuse_others(str(recipe.preset), changed, found)
+    refuse_others(str(recipe.preset), changed, preset)
 
 
 def find_preset(name: Any) -> Preset:
@@ -97,11 +97,11 @@ def _near(name: str) -> list[str]:
     return list(dict.fromkeys(holding + alike))[:3]
 
 
-def refuse_others(name: str, given: Mapping[str, Any], found: Preset) -> None:
+def refuse_others(name: str, given: Mapping[str, Any], preset: Preset) -> None:
     """Refuse options that a preset does not take; RecipeError names those that it does."""
     for field, value in given.items():
-        if field not in found.options:
-            taken = ", ".join(found.options)
+        if field not in preset.options:
+            taken = ", ".join(preset.options)
             raise RecipeError(f"{field} is {value!r}: the preset {name} takes only {taken}")
 
 

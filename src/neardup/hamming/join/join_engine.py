@@ -306,12 +306,12 @@ class Threads:
             prefix = np.zeros((buckets, 2 + self.plan.choose), np.int64)
             weights, rows = self.problem.weights, self.problem.rows
             kernel(Output(pairs, tally, parent, rows, weights, heavy_rows, prefix))
-            count, left, found, held = tally.tolist()
+            count, left, matched, buffered = tally.tolist()
             if passed == 0:
                 more = left > len(pairs) and self.sink.may_store(left)
                 room = min(left + left // 4, self._most)
-                if found > buckets or (more and room > len(pairs)):
-                    heavy_rows, buckets = np.empty(held, np.uint32), found
+                if matched > buckets or (more and room > len(pairs)):
+                    heavy_rows, buckets = np.empty(buffered, np.uint32), matched
                     pairs = np.empty(room, np.uint64) if more and room > len(pairs) else pairs
                     continue
                 self._keep_heavy(heavy_rows, prefix)

@@ -43,7 +43,7 @@ def candidates(codes: Any, plan: JoinPlan) -> float:
     from neardup.kernels.hamming.mih import count_blocks, count_near_keys
 
     sample = frozen(codes[:: -(-len(codes) // ROWS_COUNTED)])
-    asked = np.linspace(0, len(sample) - 1, min(len(sample), ROWS_ASKED)).astype(np.int64)
+    chosen = np.linspace(0, len(sample) - 1, min(len(sample), ROWS_ASKED)).astype(np.int64)
     total = 0.0
     for block, part in enumerate(plan.mih):
         if part.radius >= 0:
@@ -51,8 +51,8 @@ def candidates(codes: Any, plan: JoinPlan) -> float:
             counts = np.zeros(1 << key.bits, np.int64)
             count_blocks(sample, 0, len(sample), key, 0, counts)
             ball = flips(key.bits, part.radius)
-            total += count_near_keys(sample, asked, key, ball, counts) - len(asked)
-    return total / len(asked) * (len(codes) / len(sample)) * len(codes) / 2
+            total += count_near_keys(sample, chosen, key, ball, counts) - len(chosen)
+    return total / len(chosen) * (len(codes) / len(sample)) * len(codes) / 2
 
 
 def _key_of(plan: JoinPlan, block: int) -> Any:

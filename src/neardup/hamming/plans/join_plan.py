@@ -175,8 +175,8 @@ def plan_tables(n: int, distance: int, bits: int, sample_fps: Any) -> tuple[Any,
             break
         masks, block = block_masks(bits, m, information)
         together = shares_agreeing(block, m, information)
-        found = n * symmetric_sum(together, m - distance)
-        seconds = tables * KEEP_PROBE_SECONDS + found * KEEP_CANDIDATE_SECONDS * width
+        candidates = n * symmetric_sum(together, m - distance)
+        seconds = tables * KEEP_PROBE_SECONDS + candidates * KEEP_CANDIDATE_SECONDS * width
         if seconds < least:
             best, least = (masks, m - distance), seconds
     return best

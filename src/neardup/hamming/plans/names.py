@@ -86,16 +86,16 @@ def join_plan_name(plan: Any) -> PlanName:
         >>> join_plan_name("mih:4").blocks
         4
     """
-    found = re.fullmatch(r"(multi|mih):([0-9]{1,9})", plan) if isinstance(plan, str) else None
-    if found:
-        return PlanName(plan, found[1], int(found[2]))
+    match = re.fullmatch(r"(multi|mih):([0-9]{1,9})", plan) if isinstance(plan, str) else None
+    if match:
+        return PlanName(plan, match[1], int(match[2]))
     if plan in JOIN_PLANS and ":" not in plan:
         return PlanName(plan, plan)
     listed = ", ".join(JOIN_PLANS)
     if plan in ASKED_PLANS:
         raise UsageError(f"plan {plan!r} is for nd.pairs and indexes: use one of {listed}")
-    asked = ", ".join(ASKED_PLANS)
-    raise UsageError(f"plan {plan!r} is unknown: use one of {listed} (nd.pairs: {asked} too)")
+    choices = ", ".join(ASKED_PLANS)
+    raise UsageError(f"plan {plan!r} is unknown: use one of {listed} (nd.pairs: {choices} too)")
 
 
 def search_plan_name(plan: Any, distance: int) -> PlanName:

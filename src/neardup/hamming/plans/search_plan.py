@@ -226,5 +226,5 @@ def _table_bytes(n: int, width: int, key_bits: int) -> float:
 
 def _key_bits(n: int, mask_bits: int) -> int:
     """Bits of the key that leave a few rows a bucket, if the mask has as many."""
-    wanted = max(n // SEARCH_ROWS_A_KEY, 1).bit_length()
-    return max(1, min(mask_bits, wanted, SEARCH_MOST_KEY_BITS))
+    key_bits = max(n // SEARCH_ROWS_A_KEY, 1).bit_length()
+    return max(1, min(mask_bits, key_bits, SEARCH_MOST_KEY_BITS))

@@ -72,10 +72,10 @@ class SlicesSearcher:
 
         codes = frozen(queries)
 
-        def find(begin: int, end: int, *wanted: Any) -> int:
+        def find(begin: int, end: int, *rule: Any) -> int:
             turned = turned_bits(codes, self._order, self._places, begin, end)
             where = (self._slices, self._count, turned, self._places)
-            left_out: int = first_in_slices(*where, distance, *wanted)
+            left_out: int = first_in_slices(*where, distance, *rule)
             return left_out
 
         return kept_first(len(queries), workers, find, first, self._count)

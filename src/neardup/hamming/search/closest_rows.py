@@ -104,14 +104,14 @@ def _search(
 ) -> None:
     """Ask a part by itself: one with heavy buckets, or a plan that no kernel for all knows."""
     searcher, dead = part
-    found = searcher.search(queries, distance, 1, First(1, dead))
-    order = np.lexsort((found.rows, found.distances, found.queries))
-    asked, begins = np.unique(found.queries[order], return_index=True)
-    rows, distances = found.rows[order[begins]], found.distances[order[begins]]
-    best, parts = nearest.distances[asked], nearest.parts[asked]
-    is_first = (at < parts) | ((at == parts) & (rows < nearest.rows[asked]))
+    neighbours = searcher.search(queries, distance, 1, First(1, dead))
+    order = np.lexsort((neighbours.rows, neighbours.distances, neighbours.queries))
+    numbers, begins = np.unique(neighbours.queries[order], return_index=True)
+    rows, distances = neighbours.rows[order[begins]], neighbours.distances[order[begins]]
+    best, parts = nearest.distances[numbers], nearest.parts[numbers]
+    is_first = (at < parts) | ((at == parts) & (rows < nearest.rows[numbers]))
     closer = np.flatnonzero((distances < best) | ((distances == best) & is_first))
-    chosen = asked[closer]
+    chosen = numbers[closer]
     nearest.distances[chosen], nearest.parts[chosen] = distances[closer], at
     nearest.rows[chosen] = rows[closer]
 

@@ -40,10 +40,10 @@ def nearest_neighbours(
     Returns:
         Rows of each query, in no order; all of them where there are fewer than n.
     """
-    wanted = min(n, len(codes))
-    if not wanted or not len(queries):
+    limit = min(n, len(codes))
+    if not limit or not len(queries):
         return Neighbours.joined([])
-    room = 2 * wanted + SPARE_ROOM
+    room = 2 * limit + SPARE_ROOM
     at_once = max(1, ROOM_AT_ONCE // room)
     threads = max(1, min(workers, len(codes) * len(queries) // ROWS_OF_A_THREAD))
     parts = 1 if len(queries) >= threads else -(-threads // len(queries))
@@ -54,11 +54,11 @@ def nearest_neighbours(
         for bound in even_ranges(len(codes), parts)
     ]
     done: list[Any] = [None] * len(tasks)
-    flat, asked = frozen(codes).reshape(-1), frozen(queries)
+    flat, flat_queries = frozen(codes).reshape(-1), frozen(queries)
 
     def run(_: int, i: int) -> None:
         first, last, bound = tasks[i]
-        done[i] = _scan(flat, asked[first:last], bound, wanted, room, first, dead)
+        done[i] = _scan(flat, flat_queries[first:last], bound, limit, room, first, dead)
 
     # Ranges of rows are scanned apart, each with a bound of its own: `joined` may hold more than n
     # rows of a query, and its callers cut to the nearest, the first of equal ones.
@@ -70,7 +70,7 @@ def _scan(
     flat: Words,
     queries: Codes,
     bound: tuple[int, int],
-    wanted: int,
+    limit: int,
     room: int,
     first: int,
     dead: Flags | None,
@@ -79,16 +79,16 @@ def _scan(
     from neardup.kernels.hamming.nearest_scan import BOUND, COUNT, LivingRows, nearest_rows
 
     width = queries.shape[1]
-    found = np.empty((len(queries), 2, room), np.int64)
+    nearest = np.empty((len(queries), 2, room), np.int64)
     states = np.zeros((len(queries), 2), np.int64)
     states[:, BOUND] = 64 * width + 1
     left_out = ALL if dead is None else frozen(dead)
     words = frozen(queries).reshape(-1)
     rows = LivingRows(flat, left_out, multipliers_of(width))
-    nearest_rows(words, rows, *bound, wanted, found, states)
+    nearest_rows(words, rows, *bound, limit, nearest, states)
     counts = states[:, COUNT]
     there = np.arange(room) < counts[:, None]
     return Neighbours(
-        np.repeat(np.arange(first, first + len(queries)), counts), found[:, 0][there],
-        found[:, 1][there],
+        np.repeat(np.arange(first, first + len(queries)), counts), nearest[:, 0][there],
+        nearest[:, 1][there],
     )  # fmt: skip

@@ -74,8 +74,8 @@ class PermutedSearcher:
         lists = SortedLists(self._lists, self._rows, self._tables, self._multipliers)
 
         def part(begin: int, end: int) -> Neighbours:
-            found = search_windows(flat, begin, end, lists, PERMUTE_WINDOW, distance)
-            return _distinct(Neighbours(*found))
+            hits = search_windows(flat, begin, end, lists, PERMUTE_WINDOW, distance)
+            return _distinct(Neighbours(*hits))
 
         return in_parts(len(queries), workers, part, first)
 
@@ -104,9 +104,9 @@ def measured_recall(
     queries = codes[draw.integers(0, len(codes), count)] ^ masks
     scan = ScanSearcher(codes, scan_plan(len(codes), bits))
     there = scan.search(queries, distance, workers)
-    found = searcher.search(queries, distance, workers)
+    neighbours = searcher.search(queries, distance, workers)
     due = np.count_nonzero(there.distances == distance)
-    return float(np.count_nonzero(found.distances == distance) / due) if due else 1.0
+    return float(np.count_nonzero(neighbours.distances == distance) / due) if due else 1.0
 
 
 def _byte_tables(target: Any, width: int) -> Any:
@@ -119,10 +119,10 @@ def _byte_tables(target: Any, width: int) -> Any:
     return tables
 
 
-def _distinct(found: Neighbours) -> Neighbours:
+def _distinct(neighbours: Neighbours) -> Neighbours:
     """Each match once."""
-    order = np.lexsort((found.rows, found.queries))
-    queries, rows = found.queries[order], found.rows[order]
+    order = np.lexsort((neighbours.rows, neighbours.queries))
+    queries, rows = neighbours.queries[order], neighbours.rows[order]
     fresh = np.ones(len(order), np.bool_)
     fresh[1:] = (queries[1:] != queries[:-1]) | (rows[1:] != rows[:-1])
-    return found.only(order[fresh])
+    return neighbours.only(order[fresh])

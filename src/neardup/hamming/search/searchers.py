@@ -93,19 +93,19 @@ class First:
         """Count matches that a searcher left out by itself."""
         self._cuts.append(cut)
 
-    def of(self, found: Neighbours, count: int) -> Neighbours:
+    def of(self, neighbours: Neighbours, count: int) -> Neighbours:
         """The first of these matches, each query's; the queries are 0 to count - 1."""
         from neardup.kernels.hamming.first import KEY_ROW_BITS, first_of_each
 
         if self.dead is not None:
-            found = found.only(~self.dead[found.rows])
-        if len(found.rows) <= self.most:
-            return found
-        by_distance = found.distances << np.int64(KEY_ROW_BITS) | found.rows
-        keys = found.rows if self.by_age else by_distance
-        chosen = first_of_each(frozen(found.queries), frozen(keys), count, self.most)
-        first = found.only(chosen)
-        self.note(len(found.rows) - len(first.rows))
+            neighbours = neighbours.only(~self.dead[neighbours.rows])
+        if len(neighbours.rows) <= self.most:
+            return neighbours
+        by_distance = neighbours.distances << np.int64(KEY_ROW_BITS) | neighbours.rows
+        keys = neighbours.rows if self.by_age else by_distance
+        chosen = first_of_each(frozen(neighbours.queries), frozen(keys), count, self.most)
+        first = neighbours.only(chosen)
+        self.note(len(neighbours.rows) - len(first.rows))
         return first
 
 
@@ -211,8 +211,8 @@ def in_parts(
     parts: list[Any] = [None] * len(ranges)
 
     def run(_: int, i: int) -> None:
-        found = search(*ranges[i])
-        parts[i] = found if first is None else first.of(found, count)
+        hits = search(*ranges[i])
+        parts[i] = hits if first is None else first.of(hits, count)
 
     in_threads(workers, run, range(len(ranges)))
     return Neighbours.joined(parts)
@@ -229,14 +229,14 @@ def kept_first(count: int, workers: int, search: Any, first: First, rows: int) -
     Args:
         count: Queries.
         workers: Threads.
-        search: Called with the begin and end of a range, Wanted, keys and sizes (see
+        search: Called with the begin and end of a range, FirstRule, keys and sizes (see
             `first_in_rows`); returns how many matches it left out.
         first: Told these.
         rows: That are searched.
     """
-    from neardup.kernels.hamming.first import KEY_ROW_BITS, Wanted
+    from neardup.kernels.hamming.first import KEY_ROW_BITS, FirstRule
 
-    room, wanted = min(first.most, rows), Wanted(first.by_age, _as_words(first.dead))
+    room, rule = min(first.most, rows), FirstRule(first.by_age, _as_words(first.dead))
     size = _range_size(count, workers, QUERIES_KEPT_AT_ONCE)
     begins = range(0, count, size)
     parts: list[Any] = [None] * len(begins)
@@ -244,11 +244,11 @@ def kept_first(count: int, workers: int, search: Any, first: First, rows: int) -
     def run(_: int, begin: int) -> None:
         end = min(begin + size, count)
         keys, sizes = np.empty((end - begin, room), np.int64), np.zeros(end - begin, np.int64)
-        first.note(search(begin, end, wanted, keys, sizes))
-        found, at = np.nonzero(np.arange(room) < sizes[:, None])
-        key = keys[found, at]
+        first.note(search(begin, end, rule, keys, sizes))
+        queries, at = np.nonzero(np.arange(room) < sizes[:, None])
+        key = keys[queries, at]
         matched = key & np.int64((1 << KEY_ROW_BITS) - 1)
-        parts[begin // size] = Neighbours(found + begin, matched, key >> KEY_ROW_BITS)
+        parts[begin // size] = Neighbours(queries + begin, matched, key >> KEY_ROW_BITS)
 
     in_threads(workers, run, begins)
     return Neighbours.joined(parts)

@@ -120,7 +120,7 @@ def _golden(width: int) -> list[int]:
 
 def _runs(bits: int) -> list[tuple[int, int]]:
     """The lowest bit and the length of each run of ones."""
-    return [(found.start(), len(found[0])) for found in re.finditer("1+", f"{bits:b}"[::-1])]
+    return [(run.start(), len(run[0])) for run in re.finditer("1+", f"{bits:b}"[::-1])]
 
 
 def build_tables(codes: Codes, plan: SearchPlan, workers: int) -> Any:
@@ -215,10 +215,10 @@ class TableSearcher:
             heavy.append(too_heavy)
             return Neighbours(*hits)
 
-        found = in_parts(len(queries), workers, part, first)
+        neighbours = in_parts(len(queries), workers, part, first)
         waiting = np.concatenate([*heavy, np.empty((0, 4), np.int64)])
         parts = self._in_heavy(waiting, queries, distance, workers, first)
-        return Neighbours.joined([found, *parts])
+        return Neighbours.joined([neighbours, *parts])
 
     def _search(self, flat: Words, first: int, last: int, distance: int) -> Any:
         from neardup.kernels.hamming.hash_tables import search_tables
@@ -250,13 +250,15 @@ class TableSearcher:
             size = len(group) if first is None else QUERIES_CUT_AT_ONCE
             for begin in range(0, len(group), size):
                 numbers = group[begin : begin + size, 0]
-                asked = queries[numbers]
-                inside = child.search(asked, distance, workers)
-                inside = inside.only(self._due(asked[inside.queries] ^ child.codes(inside), probe))
-                found = _expanded(inside, members, starts, first)
+                own_queries = queries[numbers]
+                inside = child.search(own_queries, distance, workers)
+                inside = inside.only(
+                    self._due(own_queries[inside.queries] ^ child.codes(inside), probe)
+                )
+                neighbours = _expanded(inside, members, starts, first)
                 if first is not None:
-                    found = first.of(found, len(asked))
-                yield found._replace(queries=numbers[found.queries])
+                    neighbours = first.of(neighbours, len(own_queries))
+                yield neighbours._replace(queries=numbers[neighbours.queries])
 
     def _due(self, differ: Any, probe: int) -> Any:
         """Which rows this probe reports, as the kernel's `due_here`: bool."""
@@ -294,9 +296,9 @@ class _HeavyBucket:
         """As of a Searcher; its rows are the distinct fingerprints."""
         return self._searcher.search(queries, distance, workers)
 
-    def codes(self, found: Neighbours) -> Codes:
+    def codes(self, neighbours: Neighbours) -> Codes:
         """The fingerprints that were found, uint64 (m, width)."""
-        codes: Codes = self._distinct[found.rows]
+        codes: Codes = self._distinct[neighbours.rows]
         return codes
 
     def members(self, dead: Flags | None) -> tuple[Rows, Offsets]:
@@ -307,10 +309,12 @@ class _HeavyBucket:
         return self._rows[living], np.append(0, np.cumsum(living))[self._groups.starts]
 
 
-def _expanded(found: Neighbours, members: Rows, starts: Offsets, first: First | None) -> Neighbours:
+def _expanded(
+    neighbours: Neighbours, members: Rows, starts: Offsets, first: First | None
+) -> Neighbours:
     """The rows of the fingerprints that were found, of each those asked for at most."""
-    begins = starts[found.rows]
-    sizes = starts[found.rows + 1] - begins
+    begins = starts[neighbours.rows]
+    sizes = starts[neighbours.rows + 1] - begins
     if first is not None:
         cut = np.minimum(sizes, first.most)
         first.note(int(sizes.sum() - cut.sum()))
@@ -318,7 +322,7 @@ def _expanded(found: Neighbours, members: Rows, starts: Offsets, first: First | 
     ends = np.cumsum(sizes)
     within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - sizes, sizes)
     return Neighbours(
-        np.repeat(found.queries, sizes),
+        np.repeat(neighbours.queries, sizes),
         members[np.repeat(begins, sizes) + within],
-        np.repeat(found.distances, sizes),
+        np.repeat(neighbours.distances, sizes),
     )

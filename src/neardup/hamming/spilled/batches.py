@@ -113,9 +113,9 @@ def pair_batches(
     check_request(distance, plan, limits)
     with (
         open_rows(source, bits, limits.tmp, first_row) as (rows, width),
-        joined_rows(rows, width, distance, plan, limits, progress) as found,
+        joined_rows(rows, width, distance, plan, limits, progress) as pairs,
     ):
-        yield from found.batches()
+        yield from pairs.batches()
 
 
 def check_request(distance: int, plan: str, limits: Limits) -> None:

@@ -114,8 +114,8 @@ class PairSpool:
     def _sorted(self, low: int, high: int, count: int) -> Iterator[tuple[Any, Any, Any]]:
         """The pairs of left row low..high-1, by ranges of which each can be sorted in memory."""
         if count <= self._sort or high - low == 1:
-            found = [part for part in self._of_range(low, high) if len(part)]
-            yield from in_order(np.concatenate(found), low)
+            parts = [part for part in self._of_range(low, high) if len(part)]
+            yield from in_order(np.concatenate(parts), low)
             return
         width = -(-(high - low) // WAYS)
         sizes = np.zeros(WAYS, np.int64)

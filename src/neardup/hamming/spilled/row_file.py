@@ -108,7 +108,7 @@ class RowFile:
         runs = 1 if self.count <= rows else min(SAMPLE_RUNS, rows)
         size = min(self.count, rows // runs)
         starts = np.arange(runs) * (self.count // runs)
-        found = []
+        blocks = []
         for start in starts.tolist():
             codes = np.empty((min(size, self.count - start), self.width), np.uint64)
             self.read_codes(start, codes)
@@ -116,8 +116,8 @@ class RowFile:
                 bits = self.present[start >> 3 : start + len(codes) + 7 >> 3]
                 flags = np.unpackbits(bits, bitorder="little")[start & 7 :][: len(codes)]
                 codes = codes[flags.astype(bool)]
-            found.append(codes)
-        return np.concatenate(found)
+            blocks.append(codes)
+        return np.concatenate(blocks)
 
     def without(self, present: Bitmap) -> RowFile:
         """The same rows with other ones taking part."""

@@ -103,10 +103,10 @@ class SpilledJoin:
         rows, merger = self._collapse(rows, merger, rules)
         sample = rows.sample(SAMPLE_ROWS)
         engine = self.engine
-        wanted = plan if engine.distance < engine.bits else "scan"
-        if wanted.startswith("mih"):
-            wanted = "auto"  # slabs are cut by blocks that agree; what fits in memory turns bits
-        chosen = plan_pairs(rows.count, engine.distance, engine.bits, sample, wanted, mih=False)
+        name = plan if engine.distance < engine.bits else "scan"
+        if name.startswith("mih"):
+            name = "auto"  # slabs are cut by blocks that agree; what fits in memory turns bits
+        chosen = plan_pairs(rows.count, engine.distance, engine.bits, sample, name, mih=False)
         if rows.count <= self.budget.whole_rows or chosen.choose == 0 or depth > DEEPEST:
             self._join_pieces(rows, merger, rules, plan)
             return
@@ -122,9 +122,9 @@ class SpilledJoin:
 
     def _bins_log2(self, rows: RowFile) -> int:
         """Bits of a bin's number: bins fit the cache, and no thread holds back too many at once."""
-        wanted = (rows.count * (8 * rows.width + 4) // JOIN_BUCKET_BYTES).bit_length()
+        bins_log2 = (rows.count * (8 * rows.width + 4) // JOIN_BUCKET_BYTES).bit_length()
         slabs = (rows.count // self.budget.slab_rows).bit_length()
-        return max(4, slabs + 2, min(wanted, JOIN_MOST_BINS_LOG2 + min(slabs, 3)))
+        return max(4, slabs + 2, min(bins_log2, JOIN_MOST_BINS_LOG2 + min(slabs, 3)))
 
     def _count(self, rows: RowFile, plan: JoinPlan, shift: np.uint64) -> npt.NDArray[np.int64]:
         """Rows of each bin of each first block, by range of rows: int64 (ranges, blocks, bins)."""
@@ -193,9 +193,9 @@ class SpilledJoin:
         starts[:, totals[first:last] < inside.sum(axis=0)] = -1
 
         def gather(_: int, at: int) -> None:
-            held = (last - first) * kernels.LINE
-            codes = np.empty((held, rows.width), np.uint64)
-            numbers = np.empty(held, room.numbers.dtype)
+            capacity = (last - first) * kernels.LINE
+            codes = np.empty((capacity, rows.width), np.uint64)
+            numbers = np.empty(capacity, room.numbers.dtype)
             own = starts[at]
             where = (own, own.copy(), codes, numbers, room.codes, room.numbers)
             slab = kernels.Slab(first, last, *where)
@@ -237,15 +237,15 @@ class SpilledJoin:
         counts = passing.counts[:, heavy].T.copy()
         places = (np.cumsum(counts.ravel()) - counts.ravel()).reshape(counts.shape)
         begins, sizes = places[:, 0].copy(), counts.sum(axis=1)
-        wanted = np.full(passing.counts.shape[1], -1)
-        wanted[heavy] = np.arange(len(heavy))
+        heavy_bins = np.full(passing.counts.shape[1], -1)
+        heavy_bins[heavy] = np.arange(len(heavy))
         key = SlabKey(passing.mask, multipliers_of(width), passing.shift)
 
         def write(_: int, at: int) -> None:
-            found = np.empty((2, rows.chunk_rows() + 1), np.int64)
+            selected = np.empty((2, rows.chunk_rows() + 1), np.int64)
             for chunk in rows.chunks(*ranges[at]):
-                kept = select_rows(chunk, key, wanted, *found)
-                chosen, bins = found[:, :kept]
+                kept = select_rows(chunk, key, heavy_bins, *selected)
+                chosen, bins = selected[:, :kept]
                 for into in np.unique(bins).tolist():
                     picked = chosen[bins == into]
                     place = int(places[into, at])
@@ -295,7 +295,7 @@ class SpilledJoin:
         table = np.full(1 << VALUES_LOG2, -1)
         table[key_of_each(values, *key)] = np.arange(len(values))
         ranges = self._ranges(rows)
-        found: list[list[list[Any]]] = [[[] for _ in values] for _ in ranges]
+        parts: list[list[list[Any]]] = [[[] for _ in values] for _ in ranges]
         counts = np.zeros((len(ranges), len(values)), np.int64)
 
         def match(_: int, at: int) -> None:
@@ -306,7 +306,7 @@ class SpilledJoin:
                 for value in np.unique(which).tolist():
                     equal = matched[which == value]
                     at_file = chunk.base - rows.base + equal
-                    found[at][value].append((at_file, numbers_of(chunk, equal)))
+                    parts[at][value].append((at_file, numbers_of(chunk, equal)))
                     counts[at, value] += len(equal)
                 if kept and due:
                     merger.expect(sum(c * (c - 1) // 2 for c in counts.sum(axis=0).tolist()))
@@ -314,7 +314,7 @@ class SpilledJoin:
         in_threads(self.engine.workers, match, range(len(ranges)))
         groups = []
         for value in range(len(values)):
-            pieces = [piece for part in found for piece in part[value]]
+            pieces = [piece for part in parts for piece in part[value]]
             if pieces:
                 clear_bits(present, np.concatenate([places for places, _ in pieces])[1:])
                 groups.append(np.concatenate([numbers for _, numbers in pieces]))

@@ -46,11 +46,11 @@ def open_rows(
         DataError, FileError: For a file that cannot be used, or a full disk.
     """
     if isinstance(source, np.memmap) and isinstance(source.base, mmap.mmap):
-        found = _of_memmap(source, bits, first_row)
+        row_source = _of_memmap(source, bits, first_row)
         try:
-            yield found
+            yield row_source
         finally:
-            os.close(found[0].fd)
+            os.close(row_source[0].fd)
         return
     if isinstance(source, (str, os.PathLike)):
         source = [source]

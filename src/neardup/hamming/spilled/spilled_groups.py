@@ -179,24 +179,24 @@ def label_ranges(labels: Rows, most: int) -> list[tuple[int, int]]:
             f"a group has up to {counts.max():,} rows, and memory holds {most:,}: use more memory,"
             " or --policy components"
         )
-    ranges, begin, held = [], 0, 0
+    ranges, begin, rows = [], 0, 0
     for place in np.flatnonzero(counts).tolist():
-        if held + counts[place] > most:
+        if rows + counts[place] > most:
             ranges.append((begin << shift, place << shift))
-            begin, held = place, 0
-        held += int(counts[place])
-    return [*ranges, (begin << shift, n)] if held else ranges
+            begin, rows = place, 0
+        rows += int(counts[place])
+    return [*ranges, (begin << shift, n)] if rows else ranges
 
 
 def _rows_between(labels: Rows, first: int, last: int) -> Any:
     """The rows that are not the first of their component, of those with labels first..last-1."""
-    found = []
+    parts = []
     for begin in range(0, len(labels), ROWS_AT_ONCE):
         part = labels[begin : begin + ROWS_AT_ONCE]
         chosen = (part >= first) & (part < last)
         rows = np.flatnonzero(chosen) + begin
-        found.append(rows[labels[rows] != rows])
-    return np.concatenate(found)
+        parts.append(rows[labels[rows] != rows])
+    return np.concatenate(parts)
 
 
 def _words_of(rows: RowFile, members: Any) -> Any:

@@ -103,9 +103,9 @@ def _with_manifest(
         if file.checksum != entry.checksum:
             raise damaged(file.path, "it is not the file that the index names")
         segments.append(version.kind.read(file, dead.get(entry.name)))
-    found = version.of_segments(version.kind, tuple(segments), manifest.next, manifest.clock)
-    found = found if segments else replace(found, id_kind=version.id_kind)
-    return Commit(found, manifest, manifest.covered, known.transaction, 0)
+    merged = version.of_segments(version.kind, tuple(segments), manifest.next, manifest.clock)
+    merged = merged if segments else replace(merged, id_kind=version.id_kind)
+    return Commit(merged, manifest, manifest.covered, known.transaction, 0)
 
 
 def _with_record(version: AnyVersion, record: Record) -> AnyVersion:

@@ -115,34 +115,34 @@ class DurableIndex(BaseIndex):
         """
         if question is not None:
             similarity, measure, recipe = parts_of(question, similarity, measure, recipe)
-        asked = {"bits": bits, "plan": plan}
+        requested = {"bits": bits, "plan": plan}
         folder, seconds = path_of(path), max(0.0, as_time("wait", wait))
         whole = folder.absolute()  # the process may change its folder later
         if verify and _exists(folder):
             verify_folder(folder)
         try:
             is_there = _exists(folder)
-            found = LogStore(whole, readonly=readonly, wait=seconds) if is_there else None
+            log = LogStore(whole, readonly=readonly, wait=seconds) if is_there else None
         except FileNotFoundError:
-            found = None
-        if found is None and (readonly or not create):
+            log = None
+        if log is None and (readonly or not create):
             make = "name a new folder" if _exists(folder) else f"neardup index create {folder}"
             raise FileError(f"there is no index in {folder}: to make one, {make}")
-        if found is None:
+        if log is None:
             kind = new_kind(distance, bits, recipe, plan, None, similarity, measure, store, extract)
             kept = store_of(kind, store)
             made = {"format": FORMAT, "neardup": __version__, "store": kept, **kind.settings()}
-            found = LogStore.create(whole, made, seconds)
+            log = LogStore.create(whole, made, seconds)
         try:
-            _check_extract(found, extract)
-            if "similarity" in found.settings:
-                _check_similar(found, measure, recipe, store, distance=distance, **asked)
-                return cls(found, similarity, recipe)
-            _refuse_similar(found, similarity, measure)
-            _check_distances(folder, found.settings, distance, recipe, store=store, **asked)
-            return cls(found, distance, recipe)
+            _check_extract(log, extract)
+            if "similarity" in log.settings:
+                _check_similar(log, measure, recipe, store, distance=distance, **requested)
+                return cls(log, similarity, recipe)
+            _refuse_similar(log, similarity, measure)
+            _check_distances(folder, log.settings, distance, recipe, store=store, **requested)
+            return cls(log, distance, recipe)
         except BaseException:
-            found.close()
+            log.close()
             raise
 
     @classmethod
@@ -255,9 +255,9 @@ class DurableIndex(BaseIndex):
 
     def stats(self) -> dict[str, Any]:
         """Documents, settings, segments, bytes on disk, and counters since it was opened."""
-        found = super().stats()
-        files = sum(each["file_bytes"] for each in found["segments"])
-        return found | self._folder.sizes(files)
+        stats = super().stats()
+        files = sum(each["file_bytes"] for each in stats["segments"])
+        return stats | self._folder.sizes(files)
 
     def documents(self) -> Iterator[tuple[pa.Array, Any, list[Any]]]:
         """Ids, fingerprints or Sets, and contents of all documents now, some at a time.
@@ -328,7 +328,7 @@ def _check_extract(log: LogStore, extract: str | None) -> None:
 
 def _check_similar(
     log: LogStore, measure: str | None, recipe: Recipe | None, store: str | None,
-    **asked: int | str | None,
+    **requested: int | str | None,
 ) -> None:  # fmt: skip
     """Compare what is asked for with an index by similarity; None asks for nothing.
 
@@ -337,14 +337,14 @@ def _check_similar(
         RecipeError: If it was made with another recipe.
     """
     made = log.settings
-    check_kind(made["similarity"], store=store, **asked)
+    check_kind(made["similarity"], store=store, **requested)
     _check_same(log.path, made, measure=measure, store=store)
     check_recipe(str(log.path), made, recipe)
 
 
-def _check_same(folder: Path, made: dict[str, Any], **asked: int | str | None) -> None:
+def _check_same(folder: Path, made: dict[str, Any], **requested: int | str | None) -> None:
     """Raise UsageError if what is asked for differs; None asks for nothing."""
-    for name, value in asked.items():
+    for name, value in requested.items():
         if value is not None and value != made[name]:
             raise UsageError(
                 f"{name} is {value!r}, but the index in {folder} was made with {made[name]!r}:"
@@ -354,7 +354,7 @@ def _check_same(folder: Path, made: dict[str, Any], **asked: int | str | None) -
 
 def _check_distances(
     folder: Path, made: dict[str, Any], distance: int | None, recipe: Recipe | None,
-    **asked: int | str | None,
+    **requested: int | str | None,
 ) -> None:  # fmt: skip
     """Compare what is asked for with an index by distance; None asks for nothing.
 
@@ -362,7 +362,7 @@ def _check_distances(
         UsageError: If they differ, or the distance is larger.
         RecipeError: If the recipes differ.
     """
-    _check_same(folder, made, **asked)
+    _check_same(folder, made, **requested)
     if distance is not None:
         check_distance(distance)
     if distance is not None and distance > made["distance"]:

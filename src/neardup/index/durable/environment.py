@@ -150,12 +150,12 @@ def check_pages(path: Path, most: float = MOST_CHECKED) -> None:
     """
     before = None
     for _ in range(TRIES):
-        found = path.stat()
-        if not 0 < found.st_size <= most or is_sound(path):
+        status = path.stat()
+        if not 0 < status.st_size <= most or is_sound(path):
             return
-        if before is not None and found.st_mtime_ns == before:
+        if before is not None and status.st_mtime_ns == before:
             raise damaged(path, "its pages do not agree")
-        before = found.st_mtime_ns
+        before = status.st_mtime_ns
         time.sleep(MOMENT)
 
 
@@ -218,10 +218,10 @@ class Environment:
         """
         try:
             with lmdb_errors(path, "open"), _opening:
-                found = path.stat()
-                if found.st_size == 0:
+                status = path.stat()
+                if status.st_size == 0:
                     raise damaged(path, "it is empty")
-                key = (os.getpid(), found.st_dev, found.st_ino)
+                key = (os.getpid(), status.st_dev, status.st_ino)
                 if key not in _open:
                     check_pages(path)
                     _open[key] = cls(path, key)

@@ -64,10 +64,10 @@ def _check_store(store: LogStore) -> list[str]:
         manifest = changes.manifest
         if manifest is None:
             raise AssertionError
-        found, files = _check_files(store, manifest)
+        faults, files = _check_files(store, manifest)
         if files is not None or store.transaction == changes.transaction:
             break  # else a checkpoint came between and removed a file
-    problems += found
+    problems += faults
     if files is not None and not problems:
         problems += _check_rows(store, manifest, files, changes)
     return problems
@@ -132,11 +132,11 @@ def _check_rows(
 def _check_contents(store: LogStore, numbers: Rows) -> list[str]:
     """Contents are as they were written, and belong to documents."""
     with contextlib.closing(store.pin()) as reading:
-        kept, found = reading.check_contents()
+        kept, problems = reading.check_contents()
     stray = np.setdiff1d(kept, numbers, assume_unique=True)
     if len(stray):
-        found.append(f"{len(stray):,} contents belong to no document")
-    return [f"{store.path}: {each}: {REMEDY}" for each in found]
+        problems.append(f"{len(stray):,} contents belong to no document")
+    return [f"{store.path}: {each}: {REMEDY}" for each in problems]
 
 
 def _living(files: list[SegmentFile], changes: Changes) -> tuple[Rows, Any]:

@@ -487,9 +487,9 @@ class FolderStore:
         begin = max((i + 1 for i, name in enumerate(names) if name in self._unsound), default=0)
         rows = sum(len(each) for each in stored)
         most = rows_for_merging(self.kind, [each.file for each in stored], rows)
-        found = self.kind.next_merge(stored[begin:], most)
-        if found is not None:
-            self._merge = self._started(begin + found[0], begin + found[1])
+        range_ = self.kind.next_merge(stored[begin:], most)
+        if range_ is not None:
+            self._merge = self._started(begin + range_[0], begin + range_[1])
 
     def _started(self, first: int, last: int) -> Job:
         """A job over these segments of what is committed, in a thread."""

@@ -346,15 +346,15 @@ class Ledger:
         self._counts[name] += 1
         self._sums[name] = (self._sums[name] + _mark(key, value)) & TOP
 
-    def differs(self, found: Ledger, names: Iterable[bytes] = COUNTED) -> str:
+    def differs(self, counted: Ledger, names: Iterable[bytes] = COUNTED) -> str:
         """What is not as it was written, of these databases as they were found; empty if all is."""
         for name in names:
-            if self._counts[name] != found._counts[name]:
+            if self._counts[name] != counted._counts[name]:
                 return (
-                    f"it has {found._counts[name]:,} entries of {name.decode()}, not"
+                    f"it has {counted._counts[name]:,} entries of {name.decode()}, not"
                     f" {self._counts[name]:,}"
                 )
-            if self._sums[name] != found._sums[name]:
+            if self._sums[name] != counted._sums[name]:
                 return f"entries of {name.decode()} are not those that were written"
         return ""
 

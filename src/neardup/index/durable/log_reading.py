@@ -100,10 +100,10 @@ class Reading:
         return self._pin.read(self._checked_contents)
 
     def _checked_contents(self, txn: Transaction) -> tuple[Rows, list[str]]:
-        found, keys, broken, lost = Ledger(), [], 0, 0
+        counted, keys, broken, lost = Ledger(), [], 0, 0
         for key, value in txn.items(b"content"):
             keys.append(key)
-            found.add(b"content", key, value)
+            counted.add(b"content", key, value)
             try:
                 self._content(key, value)
             except DataError:
@@ -113,7 +113,7 @@ class Reading:
         if lost:
             problems.append(f"{lost:,} contents are not found by their numbers")
         ledger = Ledger.read(txn, str(self._pin.environment.path))
-        problems += filter(None, [ledger.differs(found, [b"content"])])
+        problems += filter(None, [ledger.differs(counted, [b"content"])])
         wrong = {len(key) for key in keys} - {8}
         if wrong:
             return np.empty(0, np.int64), [f"a content has a key of {wrong.pop()} bytes"]
@@ -130,25 +130,25 @@ class Reading:
         value = txn.get(b"meta", b"manifest")
         if value is None:
             raise damaged(path, "it has no manifest")
-        manifest, dead, found = None, {}, Ledger()
+        manifest, dead, counted = None, {}, Ledger()
         if not seal or not value.startswith(seal):
             manifest = Manifest.from_bytes(value, f"manifest in {path}")
         if manifest is not None and manifest.generation == generation:
             manifest = None
         if manifest is not None:
-            sequence, dead = manifest.covered, _dead_rows(txn, manifest, str(path), found)
+            sequence, dead = manifest.covered, _dead_rows(txn, manifest, str(path), counted)
         records = []
         # A new manifest covers the records before it, and the log begins behind it; without one
         # only what came after the last known record is new.
         for key, entry in txn.items(b"log", b"" if manifest else row_key(sequence + 1)):
-            found.add(b"log", key, entry)
+            counted.add(b"log", key, entry)
             number = int.from_bytes(key, "big")
             records.append(Record.from_bytes(entry, f"record {number} in {path}"))
         ledger = Ledger.read(txn, str(path))
-        self._check_ledger(ledger, value, found if manifest else None)
+        self._check_ledger(ledger, value, counted if manifest else None)
         return Changes(self.transaction, manifest, dead, records, ledger.sequence)
 
-    def _check_ledger(self, ledger: Ledger, manifest: bytes, found: Ledger | None) -> None:
+    def _check_ledger(self, ledger: Ledger, manifest: bytes, counted: Ledger | None) -> None:
         """Compare a ledger with its commit: the manifest, and what was read if all was."""
         path = self._pin.environment.path
         if ledger.commits < self._commits:
@@ -159,17 +159,17 @@ class Reading:
             )
         if not manifest.startswith(ledger.manifest):
             raise damaged(path, "its manifest is not that of its last commit")
-        fault = ledger.differs(found, [b"log", b"removed"]) if found else ""
+        fault = ledger.differs(counted, [b"log", b"removed"]) if counted else ""
         if fault:
             raise damaged(path, fault)
 
 
-def _dead_rows(txn: Transaction, manifest: Manifest, where: str, found: Ledger) -> dict[str, Any]:
-    """The removed rows of each file; they are counted in `found`."""
+def _dead_rows(txn: Transaction, manifest: Manifest, where: str, counted: Ledger) -> dict[str, Any]:
+    """The removed rows of each file; they are counted in `counted`."""
     rows = {each.name: each.rows for each in manifest.files}
     dead: dict[str, Any] = {}
     for key, value in txn.items(b"removed"):
-        found.add(b"removed", key, value)
+        counted.add(b"removed", key, value)
         name, chunk = chunk_of(key)
         if not 0 <= chunk * CHUNK_ROWS < rows.get(name, 0):
             raise DataError(f"{where} has removed rows of {name!r}, which has none: {RESTORE}")

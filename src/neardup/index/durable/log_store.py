@@ -73,9 +73,9 @@ def current_environment(path: Path) -> Path:
     """
     if path.exists() and not path.is_dir():
         raise DataError(f"{path} is a file, so it is not an index: an index is a folder")
-    found = sorted(path.glob(ENVIRONMENTS), key=lambda x: int(x.stem.partition("-")[2]))
-    if found:
-        return found[-1]
+    environments = sorted(path.glob(ENVIRONMENTS), key=lambda x: int(x.stem.partition("-")[2]))
+    if environments:
+        return environments[-1]
     raise FileNotFoundError(path)
 
 
@@ -151,15 +151,15 @@ class LogStore:
         current_environment(path)  # before a lock is left in a folder that is not an index
         self._is_marked = False
         """Whether the LMDB file had the mark of `reclaim` when it was read last."""
-        held = contextlib.ExitStack()
-        held.callback(self._head.close)
-        self.close = weakref.finalize(self, held.close)
+        resources = contextlib.ExitStack()
+        resources.callback(self._head.close)
+        self.close = weakref.finalize(self, resources.close)
         """Let go of the LMDB file and the lock; so does the garbage collector."""
         try:
             if not readonly:
-                held.callback(unlock, locked(path, wait))
+                resources.callback(unlock, locked(path, wait))
             self._environment = Environment.of(current_environment(path))
-            self._user = held.enter_context(contextlib.closing(_User(self._environment)))
+            self._user = resources.enter_context(contextlib.closing(_User(self._environment)))
             self.settings = self._environment.read(self._read_settings)
             self.has_contents = False
             """Whether something is kept beside rows of the last commit; of a writer."""

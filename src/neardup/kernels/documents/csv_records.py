@@ -79,9 +79,9 @@ def find_marks(
         if position + 64 > n:
             load_tail(data, position, tail)
             at, source = np.int64(0), tail
-        found = equal_mask64(source, at, _QUOTE)
-        quotes[position >> 6] = found
-        quoted = between_quotes(found, inside)
+        places = equal_mask64(source, at, _QUOTE)
+        quotes[position >> 6] = places
+        quoted = between_quotes(places, inside)
         inside, outside = carried(quoted), ~quoted
         ends = equal_mask64(source, at, _NEWLINE)
         returns = equal_mask64(source, at, _RETURN) & outside
@@ -90,16 +90,16 @@ def find_marks(
             if behind >= n or data[behind] != _NEWLINE:
                 return np.int64(_GIVEN_UP), np.int64(0)
             returns &= returns - _ONE
-        found = (ends | equal_mask64(source, at, delimiter)) & outside
-        while found:
-            bit = found & (~found + _ONE)
-            marks[count] = position + trailing_zeros(found)
+        places = (ends | equal_mask64(source, at, delimiter)) & outside
+        while places:
+            bit = places & (~places + _ONE)
+            marks[count] = position + trailing_zeros(places)
             count += 1
             if ends & bit:
                 line_numbers[records] = lines + popcount(ends & (bit | (bit - _ONE)))
                 records += 1
                 whole = count
-            found &= found - _ONE
+            places &= places - _ONE
         lines += popcount(ends)
         position += 64
     if n and not inside and data[n - 1] != _NEWLINE:
@@ -127,7 +127,7 @@ def _is_whole(data: Bytes, quotes: Uint64s, begin: int, end: int) -> bool:
 
 @kernel
 def walk_marks(
-    data: Bytes, marked: Marked, count: int, width: int, wanted: Int64s, records: Records
+    data: Bytes, marked: Marked, count: int, width: int, columns: Int64s, records: Records
 ) -> int:
     """Check every field and note where the wanted ones are; O(marks + bytes / 64).
 
@@ -136,7 +136,7 @@ def walk_marks(
         marked: From there.
         count: Marks.
         width: Fields of a record.
-        wanted: int64 (F,), which fields.
+        columns: int64 (F,), which fields.
         records: Written.
 
     Returns:
@@ -157,8 +157,8 @@ def walk_marks(
         is_blank = is_last and field == 0 and end == begin
         if not is_blank and not _is_whole(data, quotes, begin, end):
             return _GIVEN_UP
-        for j in range(wanted.size):
-            if wanted[j] == field:
+        for j in range(columns.size):
+            if columns[j] == field:
                 places[j, record, 0], places[j, record, 1] = begin, end
         field += 1
         begin = mark + 1

@@ -49,7 +49,7 @@ _EVEN: Final = np.uint64(0x5555555555555555)
 _LOW_6: Final = np.uint64(63)
 
 
-class Wanted(NamedTuple):
+class FieldRule(NamedTuple):
     """The F fields that are wanted."""
 
     names: Any  # uint8, their keys, one after the other
@@ -108,12 +108,12 @@ def find_marks(data: Bytes, tail: Bytes, marks: Int32s, backslashes: Uint64s) ->
         if controls & string:
             return np.int64(_GIVEN_UP), np.int64(0)
         others = ~(string | quotes | structure | ends | white)
-        found = quotes | (structure | ends) & ~string | others & ~(others << _ONE | scalar)
+        places = quotes | (structure | ends) & ~string | others & ~(others << _ONE | scalar)
         scalar = others >> _LOW_6
-        while found:
-            marks[count] = position + trailing_zeros(found)
+        while places:
+            marks[count] = position + trailing_zeros(places)
             count += 1
-            found &= found - _ONE
+            places &= places - _ONE
         lines += popcount(ends)
         position += 64
     if inside:
@@ -270,7 +270,7 @@ def _decode(data: Bytes, backslashes: Uint64s, begin: int, end: int, out: Bytes,
 
 @kernel
 def walk_marks(
-    data: Bytes, marks: Int32s, count: int, backslashes: Uint64s, wanted: Wanted, scratch: Bytes,
+    data: Bytes, marks: Int32s, count: int, backslashes: Uint64s, fields: FieldRule, scratch: Bytes,
     records: Records,
 ) -> int:  # fmt: skip
     """Check the grammar and note where the wanted fields are; O(marks + bytes with backslashes).
@@ -280,21 +280,21 @@ def walk_marks(
         marks: int32, `count` of them from `find_marks`.
         count: Marks.
         backslashes: uint64, from there.
-        wanted: Which fields.
+        fields: Which fields.
         scratch: uint8 (n + 64,), for work.
         records: Written.
 
     Returns:
         How many records there are, or -1 for what is left to a complete parser.
     """
-    names, name_ends, allowed = wanted.names, wanted.name_ends, wanted.allowed
+    names, name_ends, allowed = fields.names, fields.name_ends, fields.allowed
     ends, accepted, places, kinds = records.ends, records.accepted, records.places, records.kinds
     # Before marks[i], `depth` brackets are open, whose kinds are the bits of `objects`, and `state`
     # says what may come; `found` are the wanted fields that this record has shown, a bit for each,
     # and `asked` those that the next value belongs to.
     line, record, depth, i = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     state, objects = np.int64(_LINE), np.int64(0)
-    found, asked, all_fields = np.int64(0), np.int64(0), (1 << name_ends.size) - 1
+    present, matching, all_fields = np.int64(0), np.int64(0), (1 << name_ends.size) - 1
     while i < count:
         begin = np.int64(marks[i])
         i += 1
@@ -302,13 +302,13 @@ def walk_marks(
         end, kind = begin + 1, np.int64(0)
         wants_value = state == _VALUE or state == _FIRST_VALUE
         if byte == _NEWLINE:
-            if state != _LINE and (state != _DONE or found != all_fields):
+            if state != _LINE and (state != _DONE or present != all_fields):
                 return _GIVEN_UP
             accepted[line] = state == _DONE
             record += np.int64(state == _DONE)
             ends[line] = min(end, data.size)
             line += 1
-            state, found = np.int64(_LINE), np.int64(0)
+            state, present = np.int64(_LINE), np.int64(0)
             continue
         if byte == _QUOTE:
             begin, end = end, np.int64(marks[i])
@@ -318,7 +318,7 @@ def walk_marks(
                 if depth == 1:
                     if escapes:
                         return _GIVEN_UP
-                    asked = np.int64(_fields_of(data, begin, end, names, name_ends))
+                    matching = np.int64(_fields_of(data, begin, end, names, name_ends))
                 state = np.int64(_AFTER_KEY)
                 if not escapes:
                     continue
@@ -326,7 +326,7 @@ def walk_marks(
                 return _GIVEN_UP
             else:
                 kind, state = np.int64(STRING), np.int64(_NEXT)
-            if escapes and (kind == 0 or not asked or depth > 1):
+            if escapes and (kind == 0 or not matching or depth > 1):
                 if _decode(data, backslashes, begin, end, scratch, np.int64(0)) < 0:
                     return _GIVEN_UP
             if kind == 0:
@@ -344,7 +344,7 @@ def walk_marks(
         elif byte == _OPEN_OBJECT or byte == _OPEN_ARRAY:
             is_object = byte == _OPEN_OBJECT
             begins = wants_value or (state == _LINE and is_object)
-            if not begins or depth == _DEEPEST or (depth == 1 and asked):
+            if not begins or depth == _DEEPEST or (depth == 1 and matching):
                 return _GIVEN_UP
             objects = objects << 1 | np.int64(is_object)
             depth += 1
@@ -360,21 +360,21 @@ def walk_marks(
             state = np.int64(_NEXT if depth else _DONE)
             continue
         else:
-            told = _scalar(data, begin)
-            if not wants_value or told < 0 or not _ends_scalar(data, told >> 5):
+            scalar = _scalar(data, begin)
+            if not wants_value or scalar < 0 or not _ends_scalar(data, scalar >> 5):
                 return _GIVEN_UP
-            end, kind, state = told >> 5, told & 31, np.int64(_NEXT)
-        if depth == 1 and asked:
-            if asked & found:
+            end, kind, state = scalar >> 5, scalar & 31, np.int64(_NEXT)
+        if depth == 1 and matching:
+            if matching & present:
                 return _GIVEN_UP
             for field in range(name_ends.size):
-                if asked >> field & 1:
+                if matching >> field & 1:
                     if not allowed[field] & kind:
                         return _GIVEN_UP
                     places[field, record, 0], places[field, record, 1] = begin, end
                     kinds[field, record] = kind
-            found |= asked
-            asked = np.int64(0)
+            present |= matching
+            matching = np.int64(0)
     return record
 
 

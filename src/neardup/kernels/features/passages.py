@@ -120,7 +120,7 @@ def passage_hashes(
     hasher = hasher_of(np.uint64(0))
     low_seed, high_seed = np.uint64(SEEDS[0]), np.uint64(SEEDS[1])
     high_hasher = hasher_of(high_seed)
-    found = np.empty((64, 5), np.uint64)
+    spans = np.empty((64, 5), np.uint64)
     count = np.int64(0)
     for i in range(offsets.size - 1):
         at, end = offsets[i], offsets[i + 1]
@@ -133,17 +133,17 @@ def passage_hashes(
             if tokenise(data, begin, stop, words, tokens) < least:
                 continue
             size = letters.starts[tokenise(data, begin, stop, chars, letters)]
-            if count == len(found):
+            if count == len(spans):
                 larger = np.empty((2 * count, 5), np.uint64)
-                larger[:count] = found
-                found = larger
+                larger[:count] = spans
+                spans = larger
             buffer = letters.buffer
-            found[count, 0] = xxh3_64(buffer, 0, size, low_seed, hasher.secret, hasher.scratch)
-            found[count, 1] = xxh3_64(
+            spans[count, 0] = xxh3_64(buffer, 0, size, low_seed, hasher.secret, hasher.scratch)
+            spans[count, 1] = xxh3_64(
                 buffer, 0, size, high_seed, high_hasher.secret, high_hasher.scratch
             )
-            found[count, 2] = i
-            found[count, 3] = number
-            found[count, 4] = stop - begin
+            spans[count, 2] = i
+            spans[count, 3] = number
+            spans[count, 4] = stop - begin
             count += 1
-    return found[:count].copy()
+    return spans[:count].copy()

@@ -73,9 +73,9 @@ def _majority(scratch: Uint64s, levels: int, total: int, ties: np.uint64) -> Any
     half = total >> 1
     above, equal = _ZERO, ~_ZERO
     for level in range(levels - 1, -1, -1):
-        plane, wanted = scratch[_TOTALS_AT + np.uint64(level)], -np.uint64(half >> level & 1)
-        above |= equal & plane & ~wanted
-        equal &= ~(plane ^ wanted)
+        plane, half_bit = scratch[_TOTALS_AT + np.uint64(level)], -np.uint64(half >> level & 1)
+        above |= equal & plane & ~half_bit
+        equal &= ~(plane ^ half_bit)
     if total & 1:
         return above
     return above | (equal & ties)
@@ -190,18 +190,18 @@ def distinct(hashes: Hashes, count: int, table: Uint64s, weights: Int64s) -> int
     fill(table, 0, size, ~_ZERO)
     mask = np.uint64(size - 1)
     weighing = weights.size > 0
-    found = _ZERO
+    different = _ZERO
     for at in range(count):
         h = hashes[at]
-        hashes[found] = h
+        hashes[different] = h
         slot = h & mask
-        place = min(table[slot], found)
+        place = min(table[slot], different)
         while hashes[place] != h:
             slot = (slot + _ONE) & mask
-            place = min(table[slot], found)
+            place = min(table[slot], different)
         table[slot] = place
         if weighing:
-            weight, weights[found] = weights[at], 0
+            weight, weights[different] = weights[at], 0
             weights[place] += weight
-        found += np.uint64(place == found)
-    return np.int64(found)
+        different += np.uint64(place == different)
+    return np.int64(different)

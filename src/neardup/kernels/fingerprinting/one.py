@@ -213,11 +213,11 @@ def _fold_text(address: int, size: int) -> tuple[int, Any]:
     """Features of the text that was written, and what `fingerprint_text` gives if there are any."""
     given = _given_at(address)
     cutting, folding, tokens, hashes = given.cutting, given.folding, given.tokens, given.hashes
-    found = tokenise(given.data, np.int64(0), size, cutting, tokens)
-    if found == 0:
+    token_count = tokenise(given.data, np.int64(0), size, cutting, tokens)
+    if token_count == 0:
         return 0, np.uint64(0)
     gap = 0 if cutting.chars else 1
-    count = hash_features(tokens, found, cutting.ngram, gap, given.hasher, hashes, None)
+    count = hash_features(tokens, token_count, cutting.ngram, gap, given.hasher, hashes, None)
     if folding.weight != COUNT or folding.keep_features:
         count = distinct(hashes, count, given.cells, int64s(address, 0))
     if folding.keep_features:

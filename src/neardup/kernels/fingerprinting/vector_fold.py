@@ -112,11 +112,11 @@ def _add_planes(units: Int64s, begin: int, count: int, planes: Int32s, sums: Int
 @inner
 def _write_bits(sums: Int64s, total: int, bits: int, out: Uint64s) -> None:
     for word in range(out.size):
-        found = _ZERO
+        code = _ZERO
         for bit in range(min(64, bits - 64 * word)):
             if 2 * sums[64 * word + bit] > total:
-                found |= _ONE << np.uint64(bit)
-        out[word] = found
+                code |= _ONE << np.uint64(bit)
+        out[word] = code
 
 
 @inner

@@ -99,8 +99,8 @@ def _keep_heaviest(hashes: Hashes, units: Int64s, count: int, top: int, scratch:
 
 @inner
 def _ask(
-    hashes: Hashes, first: int, last: int, weighing: Weighing, found: Int64s, places: Int64s,
-    asked: int,
+    hashes: Hashes, first: int, last: int, weighing: Weighing, entries: Int64s, places: Int64s,
+    lookups: int,
 ) -> int:  # fmt: skip
     """Begin to look up hashes[first:last]; lists the places of those that may be in the table.
 
@@ -114,31 +114,31 @@ def _ask(
             places[i] = i
         return last
     shift = np.uint64(64 - trailing_zeros(np.uint64(sieve.size * 64)))
-    begin = asked
+    begin = lookups
     for i in range(first, last):
         bit = hashes[i] >> shift
-        found[i] = weighing.missing
-        places[asked] = i
-        asked += np.int64((sieve[bit >> np.uint64(6)] >> (bit & _LOW_6)) & _ONE)
-    for j in range(begin, asked):
+        entries[i] = weighing.missing
+        places[lookups] = i
+        lookups += np.int64((sieve[bit >> np.uint64(6)] >> (bit & _LOW_6)) & _ONE)
+    for j in range(begin, lookups):
         prefetch(table, 2 * np.int64(hashes[places[j]] & mask))
-    return asked
+    return lookups
 
 
 @inner
 def _hash_and_look_up(count: int, ngram: int, gap: int, weighing: Weighing, work: Work) -> int:
     """Hash the features with seed 0, to work.keys; the units of each go to work.units."""
-    keys, found, places, table = work.keys, work.units, work.spare, weighing.table
+    keys, entries, places, table = work.keys, work.units, work.spare, weighing.table
     width = min(ngram, count)
-    runs, asked = count - width + 1, np.int64(0)
+    runs, lookups = count - width + 1, np.int64(0)
     for first in range(0, runs, _BATCH):
         last = min(first + _BATCH, runs)
         hash_runs(work.tokens, first, last, width, gap, work.key_hasher, keys)
-        asked = _ask(keys, first, last, weighing, found, places, asked)
+        lookups = _ask(keys, first, last, weighing, entries, places, lookups)
     mask = np.uint64(table.size // 2 - 1)
-    for j in range(asked):
+    for j in range(lookups):
         i = places[j]
-        found[i] = find(table, mask, keys[i], weighing.missing)
+        entries[i] = find(table, mask, keys[i], weighing.missing)
     return runs
 
 

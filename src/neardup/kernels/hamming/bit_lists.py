@@ -14,7 +14,7 @@ import numpy as np
 
 from neardup.kernels.bit_counters import GROUP, LANES, count4, count15
 from neardup.kernels.bits import popcount, trailing_zeros
-from neardup.kernels.hamming.first import KEY_ROW_BITS, Wanted, keep_first
+from neardup.kernels.hamming.first import KEY_ROW_BITS, FirstRule, keep_first
 from neardup.kernels.hamming.hash_tables import FIRST_ROOM, HitBuffer, more_room
 from neardup.kernels.jit import fill, inner, kernel
 from neardup.kernels.transpose64 import BLOCK_ROWS
@@ -33,10 +33,10 @@ def begin_block(planes: Uint64s, counters: int, start: int, rows: int) -> None:
         bit = np.uint64(0) - np.uint64((start >> plane) & 1)
         fill(planes, plane * LANES, (plane + 1) * LANES, bit)
     for lane in range(LANES):
-        held = min(max(rows - 64 * lane, 0), 64)
+        lane_rows = min(max(rows - 64 * lane, 0), 64)
         missing = np.uint64(0)
-        if held < 64:
-            missing = np.uint64(0xFFFFFFFFFFFFFFFF) << np.uint64(held)
+        if lane_rows < 64:
+            missing = np.uint64(0xFFFFFFFFFFFFFFFF) << np.uint64(lane_rows)
         planes[counters * LANES + lane] = missing
 
 
@@ -111,22 +111,22 @@ def search_slices(
                 while near:
                     bit = np.uint64(trailing_zeros(near))
                     near &= near - np.uint64(1)
-                    held = np.int64(0)
+                    counter = np.int64(0)
                     for plane in range(counters):
                         one = (planes[plane * LANES + lane] >> bit) & np.uint64(1)
-                        held |= np.int64(one) << plane
+                        counter |= np.int64(one) << plane
                     hits.queries[total], hits.rows[total] = q, low + 64 * lane + np.int64(bit)
-                    hits.distances[total] = held - start
+                    hits.distances[total] = counter - start
                     total += 1
     return HitBuffer(hits.queries[:total], hits.rows[:total], hits.distances[:total])
 
 
 @inner
 def _counter(planes: Any, counters: int, lane: int, bit: Any) -> int:
-    held = np.int64(0)
+    total = np.int64(0)
     for plane in range(counters):
-        held |= np.int64((planes[plane * LANES + lane] >> bit) & np.uint64(1)) << plane
-    return held
+        total |= np.int64((planes[plane * LANES + lane] >> bit) & np.uint64(1)) << plane
+    return total
 
 
 @inner
@@ -145,7 +145,7 @@ def _lower(planes: Any, counters: int, lane: int, most: int) -> Any:
 
 @kernel
 def first_in_slices(
-    slices: Uint64s, count: int, turned: Uint64s, places: int, distance: int, wanted: Wanted,
+    slices: Uint64s, count: int, turned: Uint64s, places: int, distance: int, rule: FirstRule,
     keys: Int64s, sizes: Int64s,
 ) -> int:  # fmt: skip
     """Find the first rows within the distance of each query; the others are only counted.
@@ -156,7 +156,7 @@ def first_in_slices(
         turned: uint64 (q, P), from `turned_bits`.
         places: P.
         distance: Less than 2**15.
-        wanted: Wanted.
+        rule: FirstRule.
         keys: int64 (q, most of each), written: distance << KEY_ROW_BITS | row of the matches.
         sizes: int64 (q,), zeros; how many of each query, written.
 
@@ -168,7 +168,7 @@ def first_in_slices(
     start = (np.int64(1) << counters) - 1 - distance
     planes = np.empty((counters + 1) * LANES, np.uint64)
     heap, room, living = keys.reshape(-1), np.int64(keys.shape[1]), np.int64(0)
-    dead, by_age = wanted.dead, wanted.by_age
+    dead, by_age = rule.dead, rule.by_age
     for low in range(0, count, BLOCK_ROWS):
         at = low // BLOCK_ROWS * places * LANES
         for q in range(len(turned)):

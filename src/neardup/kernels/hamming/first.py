@@ -16,7 +16,7 @@ KEY_ROW_BITS: Final = 40
 """A match is ordered by distance, then by row: distance << KEY_ROW_BITS | row."""
 
 
-class Wanted(NamedTuple):
+class FirstRule(NamedTuple):
     """Which matches of a query are asked for; how many, the keys have room for."""
 
     by_age: bool  # the first by row, not by distance and row
@@ -70,7 +70,7 @@ def _is_marked(flags: Any, row: int) -> bool:
 
 @kernel
 def first_in_rows(
-    queries: Codes, codes: Codes, count: int, multipliers: Any, distance: int, wanted: Wanted,
+    queries: Codes, codes: Codes, count: int, multipliers: Any, distance: int, rule: FirstRule,
     keys: Int64s, sizes: Int64s,
 ) -> int:  # fmt: skip
     """Find the first rows within the distance of each query; the others are only counted.
@@ -81,7 +81,7 @@ def first_in_rows(
         count: Rows.
         multipliers: A tuple of W.
         distance: How far.
-        wanted: Wanted.
+        rule: FirstRule.
         keys: int64 (q, most of each), written: distance << KEY_ROW_BITS | row of the matches.
         sizes: int64 (q,), zeros; how many of each query, written.
 
@@ -89,7 +89,7 @@ def first_in_rows(
         How many living rows within the distance of a query are not among the keys.
     """
     width, heap, room, living = len(multipliers), keys.reshape(-1), np.int64(keys.shape[1]), 0
-    dead, by_age = wanted.dead, wanted.by_age
+    dead, by_age = rule.dead, rule.by_age
     for low in range(0, count, TILE_ROWS):
         high = min(low + TILE_ROWS, count)
         for q in range(len(sizes)):

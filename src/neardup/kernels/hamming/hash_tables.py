@@ -339,24 +339,24 @@ def search_tables(
                 prefetch(tables.codes[table], lows[i] * width + line * LINE_WORDS)
         for i in range(some):
             q, p, low, high = (begin + i) // number, (begin + i) % number, lows[i], highs[i]
-            found = np.int64(-1)
+            size = np.int64(-1)
             if not is_heavy(tables, low, high):
-                found = compare_bucket(
+                size = compare_bucket(
                     queries, q, Bucket(p, low, high), tables, probes, distance, hits, count
                 )
-            if found < 0:
+            if size < 0:
                 if heavies == len(heavy):
                     heavy = more_rows(heavy)
                 heavy[heavies, 0], heavy[heavies, 1] = q, p
                 heavy[heavies, 2], heavy[heavies, 3] = low, high
                 heavies += 1
                 continue
-            if found > len(hits.rows):
-                hits = more_room(hits, count, found)
+            if size > len(hits.rows):
+                hits = more_room(hits, count, size)
                 compare_bucket(
                     queries, q, Bucket(p, low, high), tables, probes, distance, hits, count
                 )
-            count = found
+            count = size
     return HitBuffer(hits.queries[:count], hits.rows[:count], hits.distances[:count]), heavy[
         :heavies
     ]
@@ -414,9 +414,9 @@ def more_rows(rows: Rows) -> Any:
 
 
 @kernel
-def more_room(hits: HitBuffer, count: int, wanted: int) -> Any:
-    """The first `count` hits in room for at least `wanted`."""
-    room = max(wanted, 2 * len(hits.rows))
+def more_room(hits: HitBuffer, count: int, capacity: int) -> Any:
+    """The first `count` hits in room for at least `capacity`."""
+    room = max(capacity, 2 * len(hits.rows))
     roomier = HitBuffer(
         np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
     )

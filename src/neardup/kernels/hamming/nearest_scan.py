@@ -24,19 +24,19 @@ class LivingRows(NamedTuple):
 
 
 @inner
-def _keep_nearest(rows: Rows, distances: Int64s, state: Int64s, wanted: int, sizes: Int64s) -> None:
-    """Keep the `wanted` nearest of state[COUNT] rows, of equal ones the first; lower the bound."""
+def _keep_nearest(rows: Rows, distances: Int64s, state: Int64s, limit: int, sizes: Int64s) -> None:
+    """Keep the `limit` nearest of state[COUNT] rows, of equal ones the first; lower the bound."""
     count = state[COUNT]
-    if count <= wanted:
+    if count <= limit:
         return
     fill(sizes, 0, len(sizes), np.int64(0))
     for i in range(count):
         sizes[distances[i]] += 1
     last, nearer = np.int64(0), np.int64(0)
-    while nearer + sizes[last] < wanted:
+    while nearer + sizes[last] < limit:
         nearer += sizes[last]
         last += 1
-    kept, room = np.int64(0), wanted - nearer
+    kept, room = np.int64(0), limit - nearer
     for i in range(count):
         d = distances[i]
         if d < last or (d == last and room > 0):
@@ -48,7 +48,7 @@ def _keep_nearest(rows: Rows, distances: Int64s, state: Int64s, wanted: int, siz
 
 @kernel
 def nearest_rows(
-    queries: Words, rows: LivingRows, first: int, last: int, wanted: int, found: Int64s,
+    queries: Words, rows: LivingRows, first: int, last: int, limit: int, nearest: Int64s,
     states: Int64s,
 ) -> None:  # fmt: skip
     """Find the nearest of rows first..last-1 for each query; O(rows) a query, a tile at a time.
@@ -58,9 +58,9 @@ def nearest_rows(
         rows: LivingRows.
         first: See above.
         last: See above.
-        wanted: How many, 1 or more.
-        found: int64 (q, 2, room), written: rows and distances, of equal distances the first rows,
-            ascending; with room for more than `wanted` and RUN_ROWS.
+        limit: How many, 1 or more.
+        nearest: int64 (q, 2, room), written: rows and distances, of equal distances the first rows,
+            ascending; with room for more than `limit` and RUN_ROWS.
         states: int64 (q, 2), written: COUNT of the rows found so far, initially 0, and BOUND: rows
             as far as that or farther are left out, initially what is farther than any.
     """
@@ -70,14 +70,14 @@ def nearest_rows(
     for low in range(first, last, TILE_ROWS):
         high = min(low + TILE_ROWS, last)
         for q in range(len(states)):
-            state, places, distances = states[q], found[q, 0], found[q, 1]
+            state, places, distances = states[q], nearest[q, 0], nearest[q, 1]
             for begin in range(low, high, RUN_ROWS):
                 end = min(begin + RUN_ROWS, high)
                 most = state[BOUND] - 1
                 if count_within(queries, q * width, codes, begin, end, most, multipliers) == 0:
                     continue
                 if state[COUNT] + RUN_ROWS > len(places):
-                    _keep_nearest(places, distances, state, wanted, sizes)
+                    _keep_nearest(places, distances, state, limit, sizes)
                     most = state[BOUND] - 1
                 for row in range(begin, end):
                     d = apart(queries, q * width, codes, row * width, multipliers)
@@ -85,4 +85,4 @@ def nearest_rows(
                         places[state[COUNT]], distances[state[COUNT]] = row, d
                         state[COUNT] += 1
     for q in range(len(states)):
-        _keep_nearest(found[q, 0], found[q, 1], states[q], wanted, sizes)
+        _keep_nearest(nearest[q, 0], nearest[q, 1], states[q], limit, sizes)

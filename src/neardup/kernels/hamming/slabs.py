@@ -92,12 +92,12 @@ def count_bins(chunk: Chunk, masks: Masks, multipliers: Any, shift: Any, counts:
 @inlined
 def flush(slab: Slab, at: int, begin: int, place: int, lanes: Any) -> None:
     """Write the held rows of bin first + at to their places, begin..place."""
-    held = at * LINE - (place & ~np.int64(LINE - 1))
+    filled = at * LINE - (place & ~np.int64(LINE - 1))
     for to in range(begin, place + 1):
         for w in range(len(lanes)):
-            slab.codes[to, w] = slab.held_codes[held + to, w]
+            slab.codes[to, w] = slab.held_codes[filled + to, w]
     for to in range(begin, place + 1):
-        slab.numbers[to] = slab.held_numbers[held + to]
+        slab.numbers[to] = slab.held_numbers[filled + to]
 
 
 @kernel
@@ -129,10 +129,10 @@ def gather_rows(chunk: Chunk, key: Any, slab: Slab, scratch: Int64s) -> None:
             if place < 0:
                 continue
             places[at] = place + 1
-            held = at * LINE + (place & np.int64(LINE - 1))
+            filled = at * LINE + (place & np.int64(LINE - 1))
             for w in range(len(lanes)):
-                slab.held_codes[held, w] = width[row, w]
-            slab.held_numbers[held] = number_of(chunk, row)
+                slab.held_codes[filled, w] = width[row, w]
+            slab.held_numbers[filled] = number_of(chunk, row)
             if place & np.int64(LINE - 1) == LINE - 1:
                 begin = place - np.int64(LINE - 1)
                 # A line may begin before the thread's own places, among those of another.
@@ -152,19 +152,19 @@ def flush_rows(slab: Slab, lanes: Any) -> None:
 
 
 @kernel
-def select_rows(chunk: Chunk, key: Any, wanted: Int64s, out_rows: Int64s, out_bins: Int64s) -> int:
+def select_rows(chunk: Chunk, key: Any, bins: Int64s, out_rows: Int64s, out_bins: Int64s) -> int:
     """List the rows of some bins: positions in the chunk and bins; returns how many.
 
     Args:
         chunk: A Chunk.
         key: A Key.
-        wanted: int64 (bins,): a number to list for each bin, or -1.
+        bins: int64 (bins,): a number to list for each bin, or -1.
         out_rows: int64 (at least rows + 1).
         out_bins: int64 (at least rows + 1).
     """
     kept = np.int64(0)
     for row in range(len(chunk.codes)):
-        into = wanted[block_key(chunk.codes, row, key.mask, key.multipliers, key.shift)]
+        into = bins[block_key(chunk.codes, row, key.mask, key.multipliers, key.shift)]
         out_rows[kept] = row
         out_bins[kept] = into
         kept += np.int64(into >= 0) & is_present(chunk.present, row)

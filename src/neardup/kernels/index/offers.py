@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from neardup.kernels.index.scoring import (
-    asked_of,
+    lookup_count,
     new_scratch,
     query_of,
     reached,
@@ -33,7 +33,7 @@ def _nearest_of_new(
     """
     heads, entries = tail.heads, tail.entries
     nearest, best = np.int64(-1), scores[q]
-    for k in range(asked_of(query.size, condition)):
+    for k in range(lookup_count(query.size, condition)):
         key = query.features[query.begin + chosen[k]]
         link = np.int64(heads[bucket_in(heads, key)])
         while link:
@@ -72,9 +72,9 @@ def _offer_all(
     first, used, number = offered.first, offered.used, offered.first
     for q in range(scores.size):
         query = query_of(queries, q, scratch)
-        wanted = asked_of(query.size, offered.made_for)
+        prefix = lookup_count(query.size, offered.made_for)
         first_places(
-            query.features, query.begin, query.begin + query.size, wanted, sets.order,
+            query.features, query.begin, query.begin + query.size, prefix, sets.order,
             scratch.chosen, scratch.heavy,
         )  # fmt: skip
         near[q] = np.int64(-1)
@@ -83,7 +83,7 @@ def _offer_all(
                 query, sets, first, offered.condition, scratch.chosen, marks, q, scores
             )
         if near[q] < 0 and scores[q] < 0:
-            used = append_chosen(query, sets, number, used, wanted, scratch.chosen)
+            used = append_chosen(query, sets, number, used, prefix, scratch.chosen)
             number += 1
     return used
 

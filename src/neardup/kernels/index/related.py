@@ -54,7 +54,7 @@ class Lists(NamedTuple):
     bits: Any
 
 
-class Asked(NamedTuple):
+class WeightedQuery(NamedTuple):
     """A query: `features` uint64 ascending, their `weights` float64, and `own`, the weights' sum.
 
     A weight is what a shared feature adds: 1, or its square in a weighted cosine.
@@ -206,26 +206,26 @@ def _raise_flags(features: Any, flags: Any, value: Any) -> None:
 
 
 @inner
-def _shared_weight(asked: Asked, flags: Any, sets: Compared, number: int) -> float:
+def _shared_weight(query: WeightedQuery, flags: Any, sets: Compared, number: int) -> float:
     """The weights of what a set shares with the query; O(features of the set)."""
     total, shift = 0.0, np.uint64(64 - FLAG_BITS)
     for at in range(sets.offsets[number], sets.offsets[number + 1]):
         feature = sets.features[at]
         if flags[np.int64((feature * SPREAD) >> shift)]:
-            place = first_from(asked.features, 0, asked.features.size, feature)
-            if place < asked.features.size and asked.features[place] == feature:
-                total += asked.weights[place]
+            place = first_from(query.features, 0, query.features.size, feature)
+            if place < query.features.size and query.features[place] == feature:
+                total += query.weights[place]
     return total
 
 
 @kernel
 def score_related(
-    asked: Asked, sets: Compared, first: int, last: int, measure: int, scores: Float64s
+    query: WeightedQuery, sets: Compared, first: int, last: int, measure: int, scores: Float64s
 ) -> None:
     """Write how similar a query is to each of the sets first..last-1; O(their features).
 
     Args:
-        asked: Asked.
+        query: WeightedQuery.
         sets: Compared.
         first: First set.
         last: Last set + 1.
@@ -233,42 +233,42 @@ def score_related(
         scores: float64 (last - first,), written; 0 where nothing is shared, or none is living.
     """
     flags = np.zeros(1 << FLAG_BITS, np.uint8)
-    _raise_flags(asked.features, flags, np.uint8(1))
+    _raise_flags(query.features, flags, np.uint8(1))
     for number in range(first, last):
         scores[number - first] = 0.0
-        total = _shared_weight(asked, flags, sets, number)
+        total = _shared_weight(query, flags, sets, number)
         if total > 0 and _is_living(sets, number):
-            scores[number - first] = score(total, asked.own, sets.sums[number], measure)
+            scores[number - first] = score(total, query.own, sets.sums[number], measure)
 
 
 @inner
-def _keep_best(best: Any, places: Any, held: int, score: float, place: int) -> int:
+def _keep_best(best: Any, places: Any, count: int, score: float, place: int) -> int:
     """Put a score into an ascending array of the best ones, if it is one of them; how many are."""
-    if held == best.size:
-        if held == 0 or score <= best[0]:
-            return held
+    if count == best.size:
+        if count == 0 or score <= best[0]:
+            return count
         at = 0
-        while at + 1 < held and best[at + 1] < score:
+        while at + 1 < count and best[at + 1] < score:
             best[at], places[at] = best[at + 1], places[at + 1]
             at += 1
         best[at], places[at] = score, place
-        return held
-    at = held
+        return count
+    at = count
     while at and best[at - 1] > score:
         best[at], places[at] = best[at - 1], places[at - 1]
         at -= 1
     best[at], places[at] = score, place
-    return held + 1
+    return count + 1
 
 
 @inner
-def _order_of(asked: Asked, lists: Lists, order: Any, costs: Any) -> None:
+def _order_of(query: WeightedQuery, lists: Lists, order: Any, costs: Any) -> None:
     """Write the features in the order of what their lists tell an entry, the most first."""
     count = order.size
     for i in range(count):
-        bucket = bucket_of(asked.features[i] * SPREAD, lists.bits)
+        bucket = bucket_of(query.features[i] * SPREAD, lists.bits)
         length = np.int64(lists.starts[bucket + 1]) - np.int64(lists.starts[bucket])
-        order[i], costs[i] = i, (length + 1) / asked.weights[i]
+        order[i], costs[i] = i, (length + 1) / query.weights[i]
     step = 1
     while step < count // 3:
         step = 3 * step + 1
@@ -284,28 +284,28 @@ def _order_of(asked: Asked, lists: Lists, order: Any, costs: Any) -> None:
 
 @inner
 def _limit(
-    asked: Asked, sets: Compared, flags: Any, measure: int, met: Any, used: int, best: Any,
+    query: WeightedQuery, sets: Compared, flags: Any, measure: int, met: Any, used: int, best: Any,
     places: Any,
 ) -> float:  # fmt: skip
     """What as many of the met sets as `best` has room for reach at least; 0 for fewer."""
-    held = 0
+    kept = 0
     if best.size == 0:
         return 0.0
     for i in range(used):
         number = np.int64(met.sets[i])
         other = sets.sums[number]
-        about = min(np.float64(met.sums[number]), asked.own, other)
-        if held == best.size and not reaches(SLACK * about, asked.own, other, best[0], measure):
+        about = min(np.float64(met.sums[number]), query.own, other)
+        if kept == best.size and not reaches(SLACK * about, query.own, other, best[0], measure):
             continue
         if not _is_living(sets, number):
             continue
-        held = _keep_best(best, places, held, score(about, asked.own, other, measure), number)
-    if held < best.size or not held:
+        kept = _keep_best(best, places, kept, score(about, query.own, other, measure), number)
+    if kept < best.size or not kept:
         return 0.0
     least = np.inf
-    for i in range(held):
-        total = _shared_weight(asked, flags, sets, places[i])
-        least = min(least, score(total, asked.own, sets.sums[places[i]], measure))
+    for i in range(kept):
+        total = _shared_weight(query, flags, sets, places[i])
+        least = min(least, score(total, query.own, sets.sums[places[i]], measure))
     return least
 
 
@@ -316,13 +316,13 @@ def _clear(met: Any, used: int) -> None:
 
 
 @inner
-def _follow_first(asked: Asked, lists: Lists, order: Any, look: int, met: Any) -> int:
+def _follow_first(query: WeightedQuery, lists: Lists, order: Any, look: int, met: Any) -> int:
     """Follow the first lists of the order, until they had so many entries; how many sets met."""
     used = followed = k = 0
     while k < order.size and followed < look:
         i = order[k]
-        weight = np.float32(asked.weights[i])
-        bucket = bucket_of(asked.features[i] * SPREAD, lists.bits)
+        weight = np.float32(query.weights[i])
+        bucket = bucket_of(query.features[i] * SPREAD, lists.bits)
         for at in range(np.int64(lists.starts[bucket]), np.int64(lists.starts[bucket + 1])):
             number = np.int64(lists.sets[at])
             if met.sums[number] == 0:
@@ -335,27 +335,27 @@ def _follow_first(asked: Asked, lists: Lists, order: Any, look: int, met: Any) -
 
 
 @inner
-def _choose(asked: Asked, order: Any, limit: float) -> Any:
+def _choose(query: WeightedQuery, order: Any, limit: float) -> Any:
     """How many lists to follow, and what the features of all others weigh, a little more."""
-    rest, k = asked.own, 0
-    while k < order.size and rest > RESTING * limit * asked.own:
-        rest -= asked.weights[order[k]]
+    rest, k = query.own, 0
+    while k < order.size and rest > RESTING * limit * query.own:
+        rest -= query.weights[order[k]]
         k += 1
     if k == order.size:
         return k, 0.0
-    return k, max(0.0, rest) * SLACK + TINY * asked.own
+    return k, max(0.0, rest) * SLACK + TINY * query.own
 
 
 @inner
 def _begin_lists(
-    asked: Asked, lists: Lists, order: Any, count: int, scale: float, at: Any, units: Any
+    query: WeightedQuery, lists: Lists, order: Any, count: int, scale: float, at: Any, units: Any
 ) -> None:
     """Write where each list begins and ends, and its weight in units, a little more."""
     for k in range(count):
         i = order[k]
-        bucket = bucket_of(asked.features[i] * SPREAD, lists.bits)
+        bucket = bucket_of(query.features[i] * SPREAD, lists.bits)
         at[2 * k], at[2 * k + 1] = lists.starts[bucket], lists.starts[bucket + 1]
-        units[k] = np.uint32(asked.weights[i] * scale) + np.uint32(1)
+        units[k] = np.uint32(query.weights[i] * scale) + np.uint32(1)
 
 
 @inner
@@ -387,19 +387,19 @@ def _most(totals: Any, begin: int, end: int) -> Any:
 
 @inner
 def _passing(
-    asked: Asked, sets: Compared, bounds: Any, limit: float, first: int, last: int, out: Any
+    query: WeightedQuery, sets: Compared, bounds: Any, limit: float, first: int, last: int, out: Any
 ) -> int:
     """Write which of the sets first..last-1 may reach the limit by their totals; how many."""
     count, rest, totals = 0, bounds.rest, bounds.totals
     for begin in range(first, last, BLOCK):
         end = min(begin + BLOCK, last)
         most = np.float64(_most(totals, begin - first, end - first)) / bounds.scale + rest
-        needed = overlap(limit, asked.own, bounds.lows[begin // BLOCK], bounds.measure)
+        needed = overlap(limit, query.own, bounds.lows[begin // BLOCK], bounds.measure)
         if most == 0 or most * SLACK < needed:  # heavier sets need more
             continue
         for number in range(begin, end):
             most = np.float64(totals[number - first]) / bounds.scale + rest
-            if most > 0 and _may_reach(most, asked, sets, number, limit, bounds.measure):
+            if most > 0 and _may_reach(most, query, sets, number, limit, bounds.measure):
                 out[count] = np.uint32(number)
                 count += 1
     return count
@@ -407,46 +407,46 @@ def _passing(
 
 @inner
 def _may_reach(
-    most: float, asked: Asked, sets: Compared, number: int, limit: float, measure: int
+    most: float, query: WeightedQuery, sets: Compared, number: int, limit: float, measure: int
 ) -> bool:
     """Whether a set that shares so much at most may reach the limit."""
     other = sets.sums[number]
-    return reaches(SLACK * min(most, asked.own, other), asked.own, other, limit, measure)
+    return reaches(SLACK * min(most, query.own, other), query.own, other, limit, measure)
 
 
 @inner
 def _compare(
-    asked: Asked, sets: Compared, bounds: Any, first: int, wanted: Any, count: int, kept: Any,
-    state: Any,
+    query: WeightedQuery, sets: Compared, bounds: Any, first: int, numbers: Any, count: int,
+    kept: Any, state: Any,
 ) -> Any:  # fmt: skip
     """Compare sets with the query, those that may still reach the limit.
 
     `state` is the limit, how many of the best are held, and how many were found; what it is then is
     returned.
     """
-    limit, held, found = state
+    limit, best_count, scored = state
     for i in range(count):
-        number = np.int64(wanted[i])
+        number = np.int64(numbers[i])
         most = np.float64(bounds.totals[number - first]) / bounds.scale + bounds.rest
-        if not _may_reach(most, asked, sets, number, limit, bounds.measure):
+        if not _may_reach(most, query, sets, number, limit, bounds.measure):
             continue
-        total, reached = _shared_weight(asked, kept.flags, sets, number), 0.0
+        total, reached = _shared_weight(query, kept.flags, sets, number), 0.0
         if total > 0:
-            reached = score(total, asked.own, sets.sums[number], bounds.measure)
+            reached = score(total, query.own, sets.sums[number], bounds.measure)
         if reached == 0 or reached < limit or not _is_living(sets, number):
             continue
-        held = _keep_best(kept.best, kept.places, held, reached, number)
-        if held == kept.best.size:
+        best_count = _keep_best(kept.best, kept.places, best_count, reached, number)
+        if best_count == kept.best.size:
             limit = max(limit, kept.best[0])
-        kept.numbers[found], kept.scores[found] = number, reached
-        found += 1
-    return limit, held, found
+        kept.numbers[scored], kept.scores[scored] = number, reached
+        scored += 1
+    return limit, best_count, scored
 
 
 @kernel
 def rank_sets(
-    asked: Asked, lists: Lists, sets: Compared, lows: Any, measure: int, n: int, floor: float,
-    scratch: Met,
+    query: WeightedQuery, lists: Lists, sets: Compared, lows: Any, measure: int, n: int,
+    floor: float, scratch: Met,
 ) -> Any:  # fmt: skip
     """Find the n sets that are most similar to a query, and all that are as similar as the last.
 
@@ -457,7 +457,7 @@ def rank_sets(
     3. Compare the sets of the range whose total and those other features could reach the limit.
 
     Args:
-        asked: Asked.
+        query: WeightedQuery.
         lists: Lists of these sets.
         sets: Compared.
         lows: float64: the least sum of each BLOCK sets.
@@ -469,30 +469,30 @@ def rank_sets(
     Returns:
         sets, int64; similarities, float64, in no order: all that are as similar as the least.
     """
-    size, m = asked.features.size, sets.sums.size
+    size, m = query.features.size, sets.sums.size
     order, costs = np.empty(size, np.int64), np.empty(size, np.float64)
     flags = np.zeros(1 << FLAG_BITS, np.uint8)
-    _raise_flags(asked.features, flags, np.uint8(1))
+    _raise_flags(query.features, flags, np.uint8(1))
     best, places = np.empty(min(n, m)), np.empty(min(n, m), np.int64)
-    _order_of(asked, lists, order, costs)
-    used = _follow_first(asked, lists, order, max(FIRST_LOOK, m // LOOK_SHARE), scratch)
-    limit = max(floor, _limit(asked, sets, flags, measure, scratch, used, best, places))
+    _order_of(query, lists, order, costs)
+    used = _follow_first(query, lists, order, max(FIRST_LOOK, m // LOOK_SHARE), scratch)
+    limit = max(floor, _limit(query, sets, flags, measure, scratch, used, best, places))
     _clear(scratch, used)
-    count, rest = _choose(asked, order, limit)
-    at, units, scale = np.empty(2 * count, np.int64), np.empty(count, np.uint32), UNITS / asked.own
-    _begin_lists(asked, lists, order, count, scale, at, units)
+    count, rest = _choose(query, order, limit)
+    at, units, scale = np.empty(2 * count, np.int64), np.empty(count, np.uint32), UNITS / query.own
+    _begin_lists(query, lists, order, count, scale, at, units)
     bounds = Bounds(measure, rest, scale, np.zeros(min(RANGE, m), np.uint32), lows)
     numbers, scores, state = np.empty(64, np.int64), np.empty(64, np.float64), (limit, 0, 0)
     for first in range(0, m, RANGE):
         last = min(m, first + RANGE)
         _follow(lists, count, at, units, first, last, bounds.totals)
-        used = _passing(asked, sets, bounds, state[0], first, last, scratch.sets)
+        used = _passing(query, sets, bounds, state[0], first, last, scratch.sets)
         while state[2] + used > numbers.size:
             numbers, scores = enlarged(numbers), enlarged(scores)
         kept = Kept(flags, best, places, numbers, scores)
-        state = _compare(asked, sets, bounds, first, scratch.sets, used, kept, state)
+        state = _compare(query, sets, bounds, first, scratch.sets, used, kept, state)
         fill(bounds.totals, 0, last - first, np.uint32(0))
-    limit, _, found = state
+    limit, _, scored = state
     # Before the limit rose, sets were kept that now stand among others that were not.
-    wanted = scores[:found] >= limit
-    return numbers[:found][wanted], scores[:found][wanted]
+    is_best = scores[:scored] >= limit
+    return numbers[:scored][is_best], scores[:scored][is_best]

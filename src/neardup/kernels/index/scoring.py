@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MUCH_LARGER: Final = 24
 SKETCH_WORDS: Final = 4
 FIRST_SEEN: Final = 1 << 9
-FIRST_FOUND: Final = 64
+FIRST_HITS: Final = 64
 PART, QUERY, STEP, ENTRY, HELD, FOUND, STAMP, STATES = range(8)
 """Where a search is: in what it goes through, how much it has, which stamp it is at. It stops where
 there is no room for more, and goes on from there."""
@@ -54,7 +54,7 @@ class Scratch(NamedTuple):
     sketch: Any
 
 
-class Found(NamedTuple):
+class HitArrays(NamedTuple):
     """Room for what is found: int64 `parts`, `queries` and `numbers`, and float64 `scores`."""
 
     parts: Any
@@ -83,11 +83,11 @@ def query_of(queries: Any, q: int, scratch: Any) -> Any:
 
 
 @making
-def new_found() -> Any:
+def new_hits() -> Any:
     """No hit yet."""
-    return Found(
-        np.empty(FIRST_FOUND, np.int64), np.empty(FIRST_FOUND, np.int64),
-        np.empty(FIRST_FOUND, np.int64), np.empty(FIRST_FOUND, np.float64),
+    return HitArrays(
+        np.empty(FIRST_HITS, np.int64), np.empty(FIRST_HITS, np.int64),
+        np.empty(FIRST_HITS, np.int64), np.empty(FIRST_HITS, np.float64),
     )  # fmt: skip
 
 
@@ -100,18 +100,18 @@ def new_state(first: int) -> Any:
 
 
 @making
-def more_room(found: Any, seen: Any, state: Any) -> Any:
+def more_room(hits: Any, seen: Any, state: Any) -> Any:
     """Both, with more room in that which a search has filled."""
-    if state[FOUND] == found.numbers.size:
-        return _larger_found(found), seen
-    return found, _larger_seen(seen, np.uint64(state[STAMP]) << np.uint64(32))
+    if state[FOUND] == hits.numbers.size:
+        return _larger_found(hits), seen
+    return hits, _larger_seen(seen, np.uint64(state[STAMP]) << np.uint64(32))
 
 
 @making
-def _larger_found(found: Any) -> Any:
-    return Found(
-        enlarged(found.parts), enlarged(found.queries), enlarged(found.numbers),
-        enlarged(found.scores),
+def _larger_found(hits: Any) -> Any:
+    return HitArrays(
+        enlarged(hits.parts), enlarged(hits.queries), enlarged(hits.numbers),
+        enlarged(hits.scores),
     )  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def slot_of(seen: Any, stamp: Any, number: int) -> int:
 
 
 @inner
-def asked_of(size: int, condition: Condition) -> int:
+def lookup_count(size: int, condition: Condition) -> int:
     """How many features of a query are looked up among prefixes."""
     return size if condition.measure == CONTAINMENT else prefix_of(size, condition)
 

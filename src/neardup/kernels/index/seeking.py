@@ -12,7 +12,7 @@ from neardup.kernels.index.scoring import (
     SKETCH_WORDS,
     STAMP,
     STATES,
-    Found,
+    HitArrays,
     Queries,
     Scratch,
 )
@@ -90,16 +90,16 @@ def _seek(features: Any, parts: Any, tail: Any, rows: int, condition: Condition,
     room.sketch[SKETCH_WORDS] = 0
     queries = Queries(features, room.offsets, np.int64(0), np.int64(1))
     scratch = Scratch(room.chosen, room.heavy, room.spreads, room.sketch)
-    found = Found(room.parts, room.queries, room.numbers, room.scores)
+    hits = HitArrays(room.parts, room.queries, room.numbers, room.scores)
     fill(state, 0, STAMP, 0)
     state[ENTRY] = -1
     state[STAMP] += 1
     if state[STAMP] > _LAST_STAMP:
         fill(seen, 0, seen.size, 0)
         state[STAMP] = 1
-    if not search_parts(queries, parts, condition, scratch, seen, found, state):
+    if not search_parts(queries, parts, condition, scratch, seen, hits, state):
         return NO_ROOM
-    if rows and not search_rows(queries, tail, rows, condition, scratch, seen, found, state):
+    if rows and not search_rows(queries, tail, rows, condition, scratch, seen, hits, state):
         return NO_ROOM
     return np.int64(state[FOUND])
 

@@ -323,7 +323,7 @@ def count_heavy(
 
 @inner
 def first_places(
-    features: Any, begin: int, end: int, wanted: int, order: Any, chosen: Any, heavy: Any
+    features: Any, begin: int, end: int, prefix: int, order: Any, chosen: Any, heavy: Any
 ) -> None:
     """Write to chosen[:wanted] where the first features of a set in the order are, from `begin`.
 
@@ -342,10 +342,10 @@ def first_places(
         else:
             chosen[count] = i
             count += 1
-            if count == wanted:
+            if count == prefix:
                 return
     shell_sort(heavy, 0, heavies)
-    for i in range(wanted - count):
+    for i in range(prefix - count):
         chosen[count + i] = np.int64(heavy[i] & LOW)
 
 
@@ -404,9 +404,9 @@ def put_in_order(
         longest = max(longest, offsets[i + 1] - offsets[i])
     chosen, heavy = np.empty(longest, np.int64), np.empty(longest, np.uint64)
     for i in range(first, last):
-        wanted, to = ends[i + 1] - ends[i], ends[i] - ends[first]
-        first_places(features, offsets[i], offsets[i + 1], wanted, order, chosen, heavy)
-        for k in range(wanted):
+        prefix, to = ends[i + 1] - ends[i], ends[i] - ends[first]
+        first_places(features, offsets[i], offsets[i + 1], prefix, order, chosen, heavy)
+        for k in range(prefix):
             out[to + k] = features[offsets[i] + chosen[k]]
 
 

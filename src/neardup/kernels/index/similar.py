@@ -24,10 +24,10 @@ from neardup.kernels.index.scoring import (
     STAMP,
     STEP,
     Queries,
-    asked_of,
+    lookup_count,
     make_sketch,
     more_room,
-    new_found,
+    new_hits,
     new_scratch,
     new_state,
     next_query,
@@ -187,7 +187,7 @@ def sketches_tell(query: Any, sets: Any, condition: Condition) -> bool:
 
 @inner
 def _look_at_all(
-    query: Any, sets: Any, low: int, high: int, condition: Condition, found: Any, state: Any
+    query: Any, sets: Any, low: int, high: int, condition: Condition, hits: Any, state: Any
 ) -> bool:
     """As `_look_up`, by every sketch from set `low` to `high`, which stand by size."""
     make_sketch(query)
@@ -202,13 +202,13 @@ def _look_at_all(
             number = _first_near(query.sketch, sets, number, last, size + other - 2 * needed)
             if number == last:
                 break
-            if count == found.numbers.size:
+            if count == hits.numbers.size:
                 state[ENTRY], state[FOUND] = number, count
                 return False
             similarity = reached(query, 0, sets, number, 0, condition)
             if similarity >= condition.similarity:
-                found.parts[count], found.queries[count] = state[PART], state[QUERY]
-                found.numbers[count], found.scores[count] = number, similarity
+                hits.parts[count], hits.queries[count] = state[PART], state[QUERY]
+                hits.numbers[count], hits.scores[count] = number, similarity
                 count += 1
             number += 1
     state[ENTRY], state[FOUND] = -1, count
@@ -217,23 +217,23 @@ def _look_at_all(
 
 @inner
 def _look_up(
-    query: Any, sets: Any, condition: Condition, scratch: Any, seen: Any, found: Any, state: Any
+    query: Any, sets: Any, condition: Condition, scratch: Any, seen: Any, hits: Any, state: Any
 ) -> bool:
     """Find what is similar to a query in a segment; False where there is no room to go on."""
     low, high = _size_range(query.size, sets, condition)
     if low >= high:
         return True
-    asked, contained, spreads = asked_of(query.size, condition), 0, scratch.spreads
-    held, count, stamp = state[HELD], state[FOUND], np.uint64(state[STAMP]) << np.uint64(32)
+    prefix, contained, spreads = lookup_count(query.size, condition), 0, scratch.spreads
+    candidates, count, stamp = state[HELD], state[FOUND], np.uint64(state[STAMP]) << np.uint64(32)
     first_places(
-        query.features, query.begin, query.begin + query.size, asked, sets.order,
+        query.features, query.begin, query.begin + query.size, prefix, sets.order,
         scratch.chosen, scratch.heavy,
     )  # fmt: skip
-    for k in range(asked):
+    for k in range(prefix):
         spreads[k] = query.features[query.begin + scratch.chosen[k]] * SPREAD
         prefetch(sets.prefixes.starts, bucket_of(spreads[k], sets.prefixes.bits))
     ahead = 0
-    for k in range(asked):
+    for k in range(prefix):
         ahead += _entries_of(spreads[k], sets.prefixes, high - low)
     if condition.measure == CONTAINMENT:
         contained = contained_prefix(query.size, condition)
@@ -241,11 +241,11 @@ def _look_up(
             ahead += _entries_of(spreads[k], sets.rest, high - low)
     crowded = ENTRIES_A_WORD * ahead > sets.words * (high - low)
     if crowded and sketches_tell(query, sets, condition):
-        return _look_at_all(query, sets, low, high, condition, found, state)
-    for step in range(state[STEP], asked + contained):
+        return _look_at_all(query, sets, low, high, condition, hits, state)
+    for step in range(state[STEP], prefix + contained):
         k, postings = step, sets.prefixes
-        if step >= asked:
-            k, postings = step - asked, sets.rest
+        if step >= prefix:
+            k, postings = step - prefix, sets.rest
         bucket = bucket_of(spreads[k], postings.bits)
         check = check_of(spreads[k], postings.bits)
         begin, end = np.int64(postings.starts[bucket]), np.int64(postings.starts[bucket + 1])
@@ -259,18 +259,18 @@ def _look_up(
             if entry >> np.uint64(44) == check and low <= number < high:
                 slot = slot_of(seen, stamp, number)
                 if seen[slot] != stamp | np.uint64(number):
-                    if 2 * held >= seen.size or count == found.numbers.size:
+                    if 2 * candidates >= seen.size or count == hits.numbers.size:
                         state[STEP], state[ENTRY] = step, at
-                        state[HELD], state[FOUND] = held, count
+                        state[HELD], state[FOUND] = candidates, count
                         return False
                     place = np.int64(entry >> np.uint64(32) & _PLACE)
                     similarity = reached(query, k, sets, number, place, condition)
                     if similarity >= 0.0:
                         seen[slot] = stamp | np.uint64(number)
-                        held += 1
+                        candidates += 1
                         if similarity >= condition.similarity:
-                            found.parts[count], found.queries[count] = state[PART], state[QUERY]
-                            found.numbers[count], found.scores[count] = number, similarity
+                            hits.parts[count], hits.queries[count] = state[PART], state[QUERY]
+                            hits.numbers[count], hits.scores[count] = number, similarity
                             count += 1
             at += 1
         state[ENTRY] = -1
@@ -280,7 +280,7 @@ def _look_up(
 
 @inner
 def search_parts(
-    queries: Any, parts: Int64s, condition: Condition, scratch: Any, seen: Any, found: Any,
+    queries: Any, parts: Int64s, condition: Condition, scratch: Any, seen: Any, hits: Any,
     state: Any,
 ) -> bool:  # fmt: skip
     """Go on from `state` until all is done, or there is no room: then False."""
@@ -288,7 +288,7 @@ def search_parts(
         sets = _stored(parts[state[PART]])
         while state[QUERY] < queries.last:
             query = query_of(queries, state[QUERY], scratch)
-            if query.size and not _look_up(query, sets, condition, scratch, seen, found, state):
+            if query.size and not _look_up(query, sets, condition, scratch, seen, hits, state):
                 return False
             next_query(state)
         state[QUERY] = queries.first
@@ -323,11 +323,11 @@ def search_sets(
         query, in no order.
     """
     queries = Queries(features, offsets, first, last)
-    scratch, seen, found = new_scratch(queries), np.zeros(FIRST_SEEN, np.uint64), new_found()
+    scratch, seen, hits = new_scratch(queries), np.zeros(FIRST_SEEN, np.uint64), new_hits()
     state = new_state(first)
-    while not search_parts(queries, parts, condition, scratch, seen, found, state):
-        found, seen = more_room(found, seen, state)
+    while not search_parts(queries, parts, condition, scratch, seen, hits, state):
+        hits, seen = more_room(hits, seen, state)
     count = state[FOUND]
     return (
-        found.parts[:count], found.queries[:count], found.numbers[:count], found.scores[:count],
+        hits.parts[:count], hits.queries[:count], hits.numbers[:count], hits.scores[:count],
     )  # fmt: skip

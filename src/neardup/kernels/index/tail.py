@@ -19,9 +19,9 @@ from neardup.kernels.index.scoring import (
     STEP,
     Queries,
     Query,
-    asked_of,
+    lookup_count,
     more_room,
-    new_found,
+    new_hits,
     new_scratch,
     new_state,
     next_query,
@@ -93,7 +93,7 @@ def bucket_in(heads: Uint32s, key: Any) -> int:
 
 @inner
 def _search_all(
-    query: Any, tail: TailSets, rows: int, condition: Condition, seen: Any, found: Any, state: Any
+    query: Any, tail: TailSets, rows: int, condition: Condition, seen: Any, hits: Any, state: Any
 ) -> bool:  # fmt: skip
     """Go on with the rows from state[ENTRY] that were not seen; False where there is no room."""
     stamp = np.uint64(state[STAMP]) << np.uint64(32)
@@ -103,11 +103,11 @@ def _search_all(
             value = stamp | np.uint64(number)
             if seen[slot_of(seen, stamp, number)] != value:
                 count = state[FOUND]
-                if count == found.numbers.size:
+                if count == hits.numbers.size:
                     state[ENTRY] = number
                     return False
-                found.parts[count], found.queries[count] = state[PART], state[QUERY]
-                found.numbers[count], found.scores[count] = number, similarity
+                hits.parts[count], hits.queries[count] = state[PART], state[QUERY]
+                hits.numbers[count], hits.scores[count] = number, similarity
                 state[FOUND] += 1
     return True
 
@@ -115,7 +115,7 @@ def _search_all(
 @inner
 def search_rows(
     queries: Any, tail: TailSets, rows: int, condition: Condition, scratch: Any, seen: Any,
-    found: Any, state: Any,
+    hits: Any, state: Any,
 ) -> bool:  # fmt: skip
     """Go on from `state` until all is done, or there is no room: then False.
 
@@ -125,20 +125,20 @@ def search_rows(
     while state[QUERY] < queries.last:
         query = query_of(queries, state[QUERY], scratch)
         stamp = np.uint64(state[STAMP]) << np.uint64(32)
-        asked = asked_of(query.size, condition) if query.size else np.int64(0)
+        prefix = lookup_count(query.size, condition) if query.size else np.int64(0)
         first_places(
-            query.features, query.begin, query.begin + query.size, asked, tail.order,
+            query.features, query.begin, query.begin + query.size, prefix, tail.order,
             chosen, scratch.heavy,
         )  # fmt: skip
-        for k in range(asked):
+        for k in range(prefix):
             prefetch(heads, bucket_in(heads, query.features[query.begin + chosen[k]]))
-        for k in range(asked):
+        for k in range(prefix):
             link = heads[bucket_in(heads, query.features[query.begin + chosen[k]])]
             if link:
                 prefetch(entries, 2 * np.int64(link) - 2)
-        is_crowd = 0 < asked == state[STEP]
+        is_crowd = 0 < prefix == state[STEP]
         tell = sketches_tell(query, tail, condition)
-        for k in range(state[STEP], asked):
+        for k in range(state[STEP], prefix):
             if is_crowd:
                 break
             key = query.features[query.begin + chosen[k]]
@@ -154,7 +154,7 @@ def search_rows(
                         is_crowd = 2 * state[HELD] >= seen.size and tell
                         if is_crowd:
                             break
-                        if 2 * state[HELD] >= seen.size or state[FOUND] == found.numbers.size:
+                        if 2 * state[HELD] >= seen.size or state[FOUND] == hits.numbers.size:
                             state[STEP], state[ENTRY] = k, link
                             return False
                         place = np.int64(packed >> np.uint64(16) & PLACE)
@@ -164,14 +164,14 @@ def search_rows(
                             state[HELD] += 1
                             if similarity >= condition.similarity:
                                 count = state[FOUND]
-                                found.parts[count], found.queries[count] = state[PART], state[QUERY]
-                                found.numbers[count], found.scores[count] = number, similarity
+                                hits.parts[count], hits.queries[count] = state[PART], state[QUERY]
+                                hits.numbers[count], hits.scores[count] = number, similarity
                                 state[FOUND] += 1
                 link = np.int64(packed >> np.uint64(32))
             state[ENTRY] = -1
         if is_crowd:
-            state[STEP] = asked
-            if not _search_all(query, tail, rows, condition, seen, found, state):
+            state[STEP] = prefix
+            if not _search_all(query, tail, rows, condition, seen, hits, state):
                 return False
         next_query(state)
     return True
@@ -197,12 +197,12 @@ def search_tail(
         queries, int64; rows, int64; similarities, float64: by query, in no order.
     """
     queries = Queries(features, offsets, first, last)
-    scratch, seen, found = new_scratch(queries), np.zeros(FIRST_SEEN, np.uint64), new_found()
+    scratch, seen, hits = new_scratch(queries), np.zeros(FIRST_SEEN, np.uint64), new_hits()
     state, sets = new_state(first), tail_at(tail)
-    while not search_rows(queries, sets, rows, condition, scratch, seen, found, state):
-        found, seen = more_room(found, seen, state)
+    while not search_rows(queries, sets, rows, condition, scratch, seen, hits, state):
+        hits, seen = more_room(hits, seen, state)
     count = state[FOUND]
-    return found.queries[:count], found.numbers[:count], found.scores[:count]
+    return hits.queries[:count], hits.numbers[:count], hits.scores[:count]
 
 
 @kernel
@@ -217,7 +217,7 @@ def link_entries(entries: Any, count: int, heads: Uint32s) -> None:
 
 @inner
 def append_chosen(
-    query: Any, tail: TailSets, number: int, used: int, wanted: int, chosen: Any
+    query: Any, tail: TailSets, number: int, used: int, prefix: int, chosen: Any
 ) -> int:
     """Put one more row into a tail that has room for it; `chosen` are its first features."""
     features, begin, size = query.features, query.begin, query.size
@@ -226,9 +226,9 @@ def append_chosen(
         tail.features[there + i] = features[begin + i]
     tail.offsets[number + 1] = there + size
     sketch_of(features, begin, begin + size, tail.sketches, number * SKETCH_WORDS, SKETCH_WORDS)
-    for k in range(wanted):
+    for k in range(prefix):
         prefetch(tail.heads, bucket_in(tail.heads, features[begin + chosen[k]]))
-    for k in range(wanted):
+    for k in range(prefix):
         key = features[begin + chosen[k]]
         bucket = bucket_in(tail.heads, key)
         before = np.uint64(tail.heads[bucket]) << np.uint64(32)
@@ -247,10 +247,10 @@ def append_set(
     """As `append_sets`, of one: uint64, ascending; see Condition for the last two."""
     size, sets = np.int64(features.size), tail_at(tail)
     chosen, heavy = np.empty(size, np.int64), np.empty(size, np.uint64)
-    wanted = asked_of(size, Condition(measure, similarity, np.int64(0)))
-    first_places(features, 0, size, wanted, sets.order, chosen, heavy)
+    prefix = lookup_count(size, Condition(measure, similarity, np.int64(0)))
+    first_places(features, 0, size, prefix, sets.order, chosen, heavy)
     query = Query(features, np.int64(0), size, heavy)
-    return append_chosen(query, sets, number, used, wanted, chosen)
+    return append_chosen(query, sets, number, used, prefix, chosen)
 
 
 @inner
@@ -261,11 +261,11 @@ def _append_all(
     chosen = scratch.chosen
     for q in range(queries.first, queries.last):
         query = query_of(queries, q, scratch)
-        begin, wanted = query.begin, asked_of(query.size, condition)
+        begin, prefix = query.begin, lookup_count(query.size, condition)
         first_places(
-            query.features, begin, begin + query.size, wanted, tail.order, chosen, scratch.heavy
+            query.features, begin, begin + query.size, prefix, tail.order, chosen, scratch.heavy
         )
-        used = append_chosen(query, tail, number, used, wanted, chosen)
+        used = append_chosen(query, tail, number, used, prefix, chosen)
         number += 1
     return used
 

@@ -202,12 +202,12 @@ def _unite(
 
 
 @inner
-def _before(best: int, first: int, last: int, rank: Any, found: Any) -> int:
+def _before(best: int, first: int, last: int, rank: Any, matches: Any) -> int:
     """Move those of found[first:last] that come before a document forward; where they end."""
     end = first
     for c in range(first, last):
-        if rank[found[c]] < rank[best]:
-            found[end] = found[c]
+        if rank[matches[c]] < rank[best]:
+            matches[end] = matches[c]
             end += 1
     return end
 
@@ -217,20 +217,20 @@ def _best_match(
     probe: Probe, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk
 ) -> int:
     """The similar indexed document of the lowest rank, or the document itself; writes its score."""
-    x, rank, found, best, count = probe.x, walk.rank, walk.found, probe.x, 0
+    x, rank, matches, best, count = probe.x, walk.rank, walk.found, probe.x, 0
     met = meet(probe, condition, keys, postings, walk)
     # Under each key documents come by rank. So the match among the first few is mostly the one,
     # and of all those after it nothing is read but the rank.
     for first in range(0, met, MET_AT_ONCE):
         last = min(first + MET_AT_ONCE, met)
         if best != x:
-            last = _before(best, first, last, rank, found)
+            last = _before(best, first, last, rank, matches)
         begin = count
         count = only_alike((first, last), begin, probe, sets, condition, postings, walk)
         if count and not begin:
             fill_members(sets.features, sets.offsets[x], sets.offsets[x + 1], walk.members)
         for c in range(begin, count):
-            y = found[c]
+            y = matches[c]
             if best != x and rank[y] > rank[best]:
                 continue
             reached = is_match(x, y, walk.members, sets, condition)
@@ -241,7 +241,7 @@ def _best_match(
         postings.used[VERIFIED] += count
     else:
         for c in range(count):
-            postings.used[VERIFIED] += np.int64(rank[found[c]] <= rank[best])
+            postings.used[VERIFIED] += np.int64(rank[matches[c]] <= rank[best])
     return best
 
 
@@ -273,14 +273,14 @@ def _all_matches(
     probe: Probe, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk
 ) -> int:
     """List the similar indexed documents in walk.found; returns how many there are."""
-    x, found, kept = probe.x, walk.found, 0
+    x, matches, kept = probe.x, walk.found, 0
     count = candidates(probe, sets, condition, keys, postings, walk)
     if count:
         fill_members(sets.features, sets.offsets[x], sets.offsets[x + 1], walk.members)
     postings.used[VERIFIED] += count
     for c in range(count):
-        if is_match(x, found[c], walk.members, sets, condition) >= 0.0:
-            found[kept] = found[c]
+        if is_match(x, matches[c], walk.members, sets, condition) >= 0.0:
+            matches[kept] = matches[c]
             kept += 1
     return kept
 
@@ -383,7 +383,7 @@ def match_pairs(
     Returns:
         int64 (2 p,): the two documents of each pair, the smaller first.
     """
-    key_offsets, found = keys.offsets, walk.found
+    key_offsets, matches = keys.offsets, walk.found
     pairs, used = np.empty(FIRST_PAIRS, np.int64), 0
     for j in range(documents.size):
         if stop[0]:
@@ -398,7 +398,7 @@ def match_pairs(
             move(pairs, used, larger)
             pairs = larger
         for c in range(count):
-            pairs[used], pairs[used + 1] = min(x, found[c]), max(x, found[c])
+            pairs[used], pairs[used + 1] = min(x, matches[c]), max(x, matches[c])
             used += 2
         insert(probe, keys, postings)
     return pairs[:used]

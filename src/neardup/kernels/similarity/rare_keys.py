@@ -162,10 +162,10 @@ def rank_cells(cells: Bytes, first: int, beyond: Int64s) -> None:
 
 
 @inner
-def _select_smallest(values: Any, low: int, high: int, wanted: int) -> None:
+def _select_smallest(values: Any, low: int, high: int, count: int) -> None:
     """Move the smallest of values[low:high + 1] to the front, up to place wanted - 1 (quickselect).
 
-    `wanted` counts from place 0.
+    `count` counts from place 0.
     """
     while low < high:
         pivot = values[(low + high) >> 1]
@@ -179,9 +179,9 @@ def _select_smallest(values: Any, low: int, high: int, wanted: int) -> None:
                 values[i], values[j] = values[j], values[i]
                 i += 1
                 j -= 1
-        if wanted - 1 <= j:
+        if count - 1 <= j:
             high = j
-        elif wanted - 1 >= i:
+        elif count - 1 >= i:
             low = i
         else:
             return
@@ -209,8 +209,8 @@ def _bring_forward(values: Any, count: int, top: int) -> int:
 
 
 @inner
-def _smallest_first(values: Any, count: int, wanted: int, smaller: Any) -> None:
-    """Move the `wanted` smallest of values[:count] to its front.
+def _smallest_first(values: Any, count: int, selected: int, smaller: Any) -> None:
+    """Move the `selected` smallest of values[:count] to its front.
 
     Their top bits are counted, so that hashes need next to no comparison; smaller[t] becomes the
     number of values of smaller top bits than t, up to the largest of those wanted.
@@ -220,12 +220,12 @@ def _smallest_first(values: Any, count: int, wanted: int, smaller: Any) -> None:
     for i in range(count):
         smaller[_top(values[i]) + 1] += 1
     top = 0
-    while smaller[top + 1] < wanted:
+    while smaller[top + 1] < selected:
         top += 1
         smaller[top + 1] += smaller[top]
     end = _bring_forward(values, count, top)
     begin = _bring_forward(values, end, top - 1)
-    _select_smallest(values, begin, end - 1, wanted)
+    _select_smallest(values, begin, end - 1, selected)
 
 
 @inner
@@ -273,9 +273,9 @@ def _select_keys(
     if cut > rarity.common:
         keys[used], before[used] = COMMON_KEY, earlier
         return used + 1
-    wanted = prefix - earlier
-    _smallest_first(ties, tied, wanted, histogram)
-    for i in range(wanted):
+    count = prefix - earlier
+    _smallest_first(ties, tied, count, histogram)
+    for i in range(count):
         keys[used] = ties[i]
         before[used] = earlier + histogram[_top(ties[i])]
         used += 1

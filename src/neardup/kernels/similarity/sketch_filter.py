@@ -79,7 +79,7 @@ def _note_near(
 
     Rows are from bounds[0] to bounds[1] - 1. They are `count` so far; returns how many then.
     """
-    x, seen, found, sketches = probe.x, walk.seen, walk.found, walk.sketches
+    x, seen, matches, sketches = probe.x, walk.seen, walk.found, walk.sketches
     words = np.int64(sketches.shape[1])
     begin, end = bounds
     for first in range(begin, end, PADDING):
@@ -92,7 +92,7 @@ def _note_near(
             if seen[y] != x + 1:
                 seen[y] = x + 1
                 prefetch(sketches, y * words)
-                found[count] = y
+                matches[count] = y
                 count += 1
     return count
 
@@ -158,15 +158,15 @@ def only_alike(
     They are those from places[0] to places[1] - 1, and go behind the first `count`; returns where
     they end.
     """
-    found = walk.found
+    matches = walk.found
     # Where entries have all of the sketch, there is no more to be told from it.
     has_more = sets.groups.size > 0 or postings.folds.shape[1] < walk.sketches.shape[1]
     for c in range(places[0], places[1]):
-        y = found[c]
+        y = matches[c]
         if not has_more or may_match(probe.x, y, sets, condition, walk):
             for at in range(sets.offsets[y], sets.offsets[y + 1], WORDS_A_LINE):
                 prefetch(sets.features, at)
-            found[count] = y
+            matches[count] = y
             count += 1
     return count
 

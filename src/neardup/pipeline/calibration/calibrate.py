@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from neardup.pipeline.run.rule import Limits
     from neardup.runtime.progress import Progress
 
-__all__ = ["Asked", "calibrate_files"]
+__all__ = ["CalibrationOptions", "calibrate_files"]
 
 EXAMPLES: Final = 10
 LEAST_DOCUMENTS: Final = 2
@@ -61,7 +61,7 @@ SEARCHED: Final = (0.9, 0.8, 0.7, 0.6, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CalibrationOptions:
     """What to find out.
 
     Args:
@@ -110,7 +110,7 @@ class Asked:
 
 def calibrate_files(
     paths: Sequence[str],
-    asked: Asked,
+    asked: CalibrationOptions,
     recipe: Recipe,
     read: ReadOptions,
     limits: Limits,
@@ -164,7 +164,12 @@ def calibrate_files(
 
 
 def _calibrated(
-    sample: Sample, asked: Asked, recipe: Recipe, limits: Limits, reading: float, told: Any
+    sample: Sample,
+    asked: CalibrationOptions,
+    recipe: Recipe,
+    limits: Limits,
+    reading: float,
+    told: Any,
 ) -> Calibration:
     """Measure a sample; a random part of it where it has too many pairs."""
     rule = Rule(asked.lowest, measure=asked.measure, recipe=recipe)
@@ -193,7 +198,9 @@ class _Parts:
     joined: Joined
 
 
-def _found(parts: _Parts, asked: Asked, rule: Rule, taken: Taken, told: Any) -> Calibration:
+def _found(
+    parts: _Parts, asked: CalibrationOptions, rule: Rule, taken: Taken, told: Any
+) -> Calibration:
     sample, joined, recipe = parts.sample, parts.joined, rule.recipe
     threshold, unknown = asked.similarity, ""
     if threshold is None:
@@ -269,7 +276,9 @@ def _costs(
     return found
 
 
-def _examples(parts: _Parts, asked: Asked) -> tuple[tuple[str, tuple[PairShown, ...]], ...]:
+def _examples(
+    parts: _Parts, asked: CalibrationOptions
+) -> tuple[tuple[str, tuple[PairShown, ...]], ...]:
     """Pairs at random of each tenth of similarity, and of those that are 1; groups differ."""
     joined, generator = parts.joined, np.random.default_rng(asked.seed)
     edges = [asked.lowest, *(x / 10 for x in range(1, 11) if x / 10 > asked.lowest), 2.0]

@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from neardup.runtime.progress import Progress
     from neardup.runtime.types import Rows
 
-__all__ = ["Asked", "evaluate_files", "scores_of"]
+__all__ = ["EvaluationOptions", "evaluate_files", "scores_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class EvaluationOptions:
     """What to evaluate.
 
     Args:
@@ -86,7 +86,7 @@ class Asked:
 
 def evaluate_files(
     paths: Sequence[str],
-    asked: Asked,
+    asked: EvaluationOptions,
     read: ReadOptions,
     limits: Limits,
     progress: Progress | None = None,
@@ -132,7 +132,7 @@ def evaluate_files(
     return told
 
 
-def _told(asked: Asked, truth: Truth, found: list[Scores]) -> Evaluation:
+def _told(asked: EvaluationOptions, truth: Truth, found: list[Scores]) -> Evaluation:
     world = "all other pairs of labelled documents are different"
     if truth.judged is not None:
         world = f"only the {len(truth.judged):,} labelled pairs count"

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from neardup.pipeline.judgement.so_far import SoFar
     from neardup.pipeline.report import PairShown
 
-__all__ = ["Review", "Strata", "Stratum", "Turns", "Wanted", "key_of"]
+__all__ = ["Review", "ReviewOptions", "Strata", "Stratum", "Turns", "key_of"]
 
 LATEST: Final = 200
 """Answers one can go back to."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReviewOptions:
     """How to review.
 
     Args:
@@ -110,7 +110,7 @@ class Review:
         self,
         pairs: str,
         paths: Sequence[str],
-        wanted: Wanted,
+        wanted: ReviewOptions,
         recipe: Recipe,
         read: ReadOptions,
         format_name: InputFormat | str | None = None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from neardup.documents.files.finding import FoundFile, path_below
+from neardup.documents.files.finding import InputFile, path_below
 from neardup.documents.files.problems import file_error
 from neardup.documents.formats.open import open_records
 from neardup.documents.formats.text_files import TextFilesSource
@@ -59,7 +59,7 @@ def file_rows(sources: Sequence[Source]) -> list[tuple[str, str, str, str]]:
     rows = []
     for source in sources:
         if source.format != TEXT:
-            file = FoundFile(source.path or "", source.relative, source.nbytes or 0)
+            file = InputFile(source.path or "", source.relative, source.nbytes or 0)
             rows.append((_sent([file]), source.name, source.format, json.dumps(source.relative)))
             continue
         files = cast("TextFilesSource", source).files
@@ -68,14 +68,14 @@ def file_rows(sources: Sequence[Source]) -> list[tuple[str, str, str, str]]:
     return rows
 
 
-def _sent(files: Sequence[FoundFile]) -> str:
+def _sent(files: Sequence[InputFile]) -> str:
     return json.dumps([(x.path, x.relative, x.nbytes, _whole(x.path)) for x in files])
 
 
 def opened(file: dict[str, Any], input_format: InputFormat) -> Source:
     """Open a row (FILE) of `file_rows`, with its name there."""
     files = json.loads(file["path"])
-    found = [FoundFile(path, relative, size, at=at) for path, relative, size, at in files]
+    found = [InputFile(path, relative, size, at=at) for path, relative, size, at in files]
     if file["format"] == TEXT:
         return TextFilesSource(found, input_format.encoding)
     source = open_records(found[0], None, replace(input_format, name=file["format"]))

@@ -121,7 +121,7 @@ def calibrate(
     from neardup.fingerprinting.question import DEFAULT_QUESTION
     from neardup.fingerprinting.recipe import recipe_of
     from neardup.pipeline import Choice, Limits, Rule, dedup_texts
-    from neardup.pipeline.calibration.calibrate import Asked, calibrate_files
+    from neardup.pipeline.calibration.calibrate import CalibrationOptions, calibrate_files
     from neardup.pipeline.calibration.edits import Aim
     from neardup.pipeline.calibration.questions import QuestionsAsked, compare_questions
     from neardup.runtime.free_memory import memory_bytes
@@ -133,7 +133,7 @@ def calibrate(
     if named:
         given = {"sample": sample, "lowest": lowest, "recall": recall, "measure": measure}
         chosen = {name: value for name, value in given.items() if value is not None}
-        asked = Asked(similarity=similarity, seed=seed, report=report, **chosen)  # type: ignore[arg-type]
+        asked = CalibrationOptions(similarity=similarity, seed=seed, report=report, **chosen)  # type: ignore[arg-type]
         rule = Rule(recipe=recipe)
         warm_up(lambda: dedup_texts(["one", "one"], rule, Choice(), limits), by_features=True)
         with progress() as shown:

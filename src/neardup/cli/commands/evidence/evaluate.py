@@ -72,12 +72,12 @@ def evaluate(
     from neardup.cli.screen import echo, progress
     from neardup.fingerprinting.question import question_for
     from neardup.pipeline import Limits
-    from neardup.pipeline.evaluation.evaluate import Asked, evaluate_files
+    from neardup.pipeline.evaluation.evaluate import EvaluationOptions, evaluate_files
     from neardup.runtime.free_memory import memory_bytes
 
     question = question_for(made.question, measure=measure, recipe=made.recipe)
     recipes = [_titled(question.recipe), *(_titled(_recipe(each)) for each in also or ())]
-    asked = Asked(labels, recipes, lowest, question.measure, policy, seed, report)
+    asked = EvaluationOptions(labels, recipes, lowest, question.measure, policy, seed, report)
     limits = Limits(memory_bytes(memory), tmp, workers)
     read = reading.options(memory, id=id_field)
     with progress() as shown:

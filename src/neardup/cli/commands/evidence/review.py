@@ -134,7 +134,7 @@ def review(
         )
 
     from neardup.fingerprinting.question import question_for
-    from neardup.pipeline.judgement.review_session import Review, Wanted
+    from neardup.pipeline.judgement.review_session import Review, ReviewOptions
 
     recipe, rule = made.recipe, kept_rule(facts)
     if rule is not None and made.question is None and recipe is None:
@@ -142,7 +142,7 @@ def review(
     question = question_for(made.question, similarity, measure, recipe)
     near = similarity if made.question is None else question.similarity
     least = 0.95 if precision is None else precision
-    wanted = Wanted(answers, near, least, question.measure, seed)
+    wanted = ReviewOptions(answers, near, least, question.measure, seed)
     read, input_format = reading.options(memory), reading.input_format
     names = shared.field_names(fields)
     judged = Review(pairs, inputs, wanted, question.recipe, read, input_format, names)
