@@ -245,12 +245,12 @@ def dedup(  # noqa: PLR0913
         decided = decide(engine, documents, settings, None if past is None else past[1]).decided
         names = ids if past is None else ids.unionByName(past[0])
         with_via = policy == "components"
-        found = named(decided, names, with_via=with_via)
+        decisions = named(decided, names, with_via=with_via)
         columns = ["id", "coalesce(NOT dropped, true) AS kept", "coalesce(kept, id) AS kept_id",
                    "distance", "similarity", "coalesce(cluster, id) AS cluster"]  # fmt: skip
         columns += ["via"] * with_via
         order = [x for x in (order_by, id) if x is not None]
-        rows = ids.join(found, "number", "left").selectExpr(*columns)
+        rows = ids.join(decisions, "number", "left").selectExpr(*columns)
         return rows.withMetadata("id", {ORDER: order})
 
 
@@ -447,9 +447,9 @@ def _before(end: str, columns: list[str]) -> str:
 
 
 def _named_pairs(engine: Engine, documents: Frame, ids: Frame, settings: Settings) -> Frame:
-    found = edges_of(engine, documents, settings)
+    edges = edges_of(engine, documents, settings)
     left = ids.selectExpr("number AS left", "id AS left_id")
     right = ids.selectExpr("number AS right", "id AS right_id")
-    return found.join(left, "left").join(right, "right").selectExpr(
+    return edges.join(left, "left").join(right, "right").selectExpr(
         "left_id AS left", "right_id AS right", "distance", "similarity"
     )  # fmt: skip

@@ -68,11 +68,11 @@ def decide(
     )
     dropped = decisions.where("number != kept_by")
     pairs = dropped.selectExpr("number AS left", "kept_by AS right")
-    found = measured(engine, pairs, documents, None, settings.measure).selectExpr(
+    measures = measured(engine, pairs, documents, None, settings.measure).selectExpr(
         "left AS number", "distance", "similarity"
     )
     schema = f"{decide_components.DECISIONS}, distance int, similarity double"
-    decided = engine.keep(decisions.join(found, "number", "left"), "decided", schema)
+    decided = engine.keep(decisions.join(measures, "number", "left"), "decided", schema)
     return Decision(documents, decided)
 
 
@@ -86,7 +86,7 @@ def named(decided: Frame, names: Frame, *, with_via: bool) -> Frame:
     """
     kept = names.selectExpr("number AS kept_by", "id AS kept")
     cluster = names.selectExpr("number AS label", "id AS cluster")
-    found = decided.join(kept, "kept_by").join(cluster, "label")
+    rows = decided.join(kept, "kept_by").join(cluster, "label")
     columns = [
         "number",
         "number != kept_by AS dropped",
@@ -96,9 +96,9 @@ def named(decided: Frame, names: Frame, *, with_via: bool) -> Frame:
         "cluster",
     ]
     if with_via:
-        found = found.join(names.selectExpr("number AS via", "id AS via_id"), "via")
+        rows = rows.join(names.selectExpr("number AS via", "id AS via_id"), "via")
         columns.append("CASE WHEN number = kept_by THEN NULL ELSE via_id END AS via")
-    return found.selectExpr(*columns)
+    return rows.selectExpr(*columns)
 
 
 def edges_of(engine: Engine, documents: Frame, settings: Settings) -> Frame:
@@ -106,11 +106,11 @@ def edges_of(engine: Engine, documents: Frame, settings: Settings) -> Frame:
     standing = documents.where("octet_length(codes) > 0")
     matches = Matches.of(engine, standing, settings)
     engine.fit(matches.documents)
-    found = matches.among().selectExpr(
+    edges = matches.among().selectExpr(
         "least(left, right) AS left", "greatest(left, right) AS right", "left_score",
         "right_score", "distance", "similarity",
     )  # fmt: skip
-    return engine.keep(found, "edges", measuring.EDGES)
+    return engine.keep(edges, "edges", measuring.EDGES)
 
 
 def _classes(engine: Engine, documents: Frame, settings: Settings) -> Frame:
@@ -125,23 +125,23 @@ def _classes(engine: Engine, documents: Frame, settings: Settings) -> Frame:
 
 def _edges(engine: Engine, matches: Matches, settings: Settings, *, has_past: bool) -> Frame:
     """The matches that decide: all, or of a document that is dropped soon only that one."""
-    found: list[Frame] = []
+    edges: list[Frame] = []
     rest: Frame | None = None
     if has_past:
         roles = matches.documents.selectExpr("number", f"number >= {equal_documents.PAST} AS leads")
-        found.append(_first(engine, matches.between(roles), settings))
-        rest = _less(engine, roles.where("NOT leads"), found[0])
+        edges.append(_first(engine, matches.between(roles), settings))
+        rest = _less(engine, roles.where("NOT leads"), edges[0])
     if settings.policy == "greedy" and settings.by_features:
-        rest = _in_waves(engine, matches, settings, rest, found)
-    found.append(matches.among(rest))
-    total = found[0]
-    for more in found[1:]:
+        rest = _in_waves(engine, matches, settings, rest, edges)
+    edges.append(matches.among(rest))
+    total = edges[0]
+    for more in edges[1:]:
         total = total.unionByName(more)
     return total
 
 
 def _in_waves(
-    engine: Engine, matches: Matches, settings: Settings, rest: Frame | None, found: list[Frame]
+    engine: Engine, matches: Matches, settings: Settings, rest: Frame | None, edges: list[Frame]
 ) -> Frame | None:
     """Decide about the first documents while heavy keys bring too many pairs.
 
@@ -160,7 +160,7 @@ def _in_waves(
              if matches.candidates_of(x := levels.where(f"level >= {level}")) <= limit),
             levels.where(f"level >= {MOST_HALVINGS}"),
         )  # fmt: skip
-        rest = _wave(engine, matches, settings, levels, block, found)
+        rest = _wave(engine, matches, settings, levels, block, edges)
     return rest
 
 
@@ -170,14 +170,14 @@ def _wave(
     settings: Settings,
     levels: Frame,
     block: Frame,
-    found: list[Frame],
+    edges_so_far: list[Frame],
 ) -> Frame:
     """Decide about a block, and what its kept documents drop; gives the numbers left."""
     edges = engine.keep(matches.among(block), "wave", measuring.EDGES)
     columns = ("left", "right", "left_score", "right_score", "distance", "false AS equal")
     decided = match_groups.decided(engine, edges.selectExpr(*columns), settings)
     gone = decided.where("number != kept_by")
-    found.append(
+    edges_so_far.append(
         gone.selectExpr("kept_by AS left", "number AS right", "kept_score AS left_score",
                         "score AS right_score", "0 AS distance",
                         "CAST(NULL AS double) AS similarity")
@@ -188,7 +188,7 @@ def _wave(
         others.selectExpr("number", "false AS leads")
     )
     first = _first(engine, matches.between(roles), settings)
-    found.append(first)
+    edges_so_far.append(first)
     return _less(engine, others, first)
 
 

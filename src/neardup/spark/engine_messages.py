@@ -99,10 +99,10 @@ def worker_errors() -> Iterator[None]:
             raise NeardupError(
                 f"the engine was lost: {gone[1]}; nothing was written: start it, and run this again"
             ) from error
-        found = _RAISED.search(str(error))
-        if found is None:
+        match = _RAISED.search(str(error))
+        if match is None:
             raise NeardupError(f"the engine failed: {line_of(error)}") from error
-        raise getattr(errors, found[1])(found[2]) from None
+        raise getattr(errors, match[1])(match[2]) from None
 
 
 def _raise_interrupt(error: BaseException | None) -> None:

@@ -83,12 +83,12 @@ def write_past(known: ReferenceIndex, recipe: Recipe, path: str) -> int:
     Raises:
         UsageError: As `export_index`.
     """
-    told = {}
+    metadata = {}
     if known.is_similar:
         index: Any = known.index
-        told = {SIMILARITY: repr(index.similarity).encode(), MEASURE: index.measure.encode()}
+        metadata = {SIMILARITY: repr(index.similarity).encode(), MEASURE: index.measure.encode()}
     with OutputSet() as outputs:
-        writer = PastWriter(outputs.create(path), recipe, told)
+        writer = PastWriter(outputs.create(path), recipe, metadata)
         try:
             for names, codes, features in known.documents():
                 data = pa.nulls(len(names), pa.binary())
@@ -135,15 +135,15 @@ def import_index(path: str | PathLike[str], index: str | PathLike[str], distance
         DataError: If the file is none of these, or damaged; then there is no folder.
         FileError: If the file cannot be read, or the folder exists.
     """
-    recipe, told = metadata_of(str(path))
+    recipe, metadata = metadata_of(str(path))
     rows = nulls = 0
     for batch in past_batches(str(path)):  # all of it, before there is a folder
         rows, nulls = rows + len(batch), nulls + batch.column("features").null_count
-    is_similar = SIMILARITY in told
+    is_similar = SIMILARITY in metadata
     has_features = is_similar or (rows > 0 and nulls == 0)
     kind: dict[str, Any] = {"distance": distance, "store": "features" if has_features else "none"}
     if is_similar:
-        kind = {"similarity": float(told[SIMILARITY]), "measure": told[MEASURE].decode()}
+        kind = {"similarity": float(metadata[SIMILARITY]), "measure": metadata[MEASURE].decode()}
     with DurableIndex.create(index, recipe=recipe, **kind) as made:
         for batch in past_batches(str(path)):
             features: list[Any] = []
@@ -165,10 +165,10 @@ def question_of_file(path: str) -> Question | None:
     Raises:
         DataError, FileError, RecipeError: As `metadata_of`.
     """
-    recipe, told = metadata_of(path)
-    if SIMILARITY not in told:
+    recipe, metadata = metadata_of(path)
+    if SIMILARITY not in metadata:
         return None
-    return Question(recipe, float(told[SIMILARITY]), told[MEASURE].decode())
+    return Question(recipe, float(metadata[SIMILARITY]), metadata[MEASURE].decode())
 
 
 def past_of_file(engine: Engine, path: str, rule: Rule) -> tuple[Frame, Frame]:

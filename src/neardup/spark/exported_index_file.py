@@ -98,13 +98,16 @@ class _Sums:
         return self._columns["id"].rows
 
     def add(self, batch: pa.RecordBatch) -> None:
-        for name, found in self._columns.items():
+        for name, column_sum in self._columns.items():
             column = batch.column(name)
             wide = pa.large_string() if name == "id" else pa.large_binary()
-            found.add_texts(column.cast(wide))
+            column_sum.add_texts(column.cast(wide))
 
     def as_dict(self) -> dict[str, Any]:
-        return {"rows": self.rows, **{name: str(found) for name, found in self._columns.items()}}
+        return {
+            "rows": self.rows,
+            **{name: str(column_sum) for name, column_sum in self._columns.items()},
+        }
 
 
 def metadata_of(path: str) -> tuple[Recipe, dict[bytes, bytes]]:
@@ -116,14 +119,16 @@ def metadata_of(path: str) -> tuple[Recipe, dict[bytes, bytes]]:
         RecipeError: If its recipe is of another version.
     """
     with _opening(path):
-        told = dict(pq.read_metadata(path).metadata or {})
-    if RECIPE not in told:
+        metadata = dict(pq.read_metadata(path).metadata or {})
+    if RECIPE not in metadata:
         raise DataError(f"{path} was not written by export_index: it names no recipe")
-    seal = _seal_of(path, told)
-    known = {name: told[name] for name in (RECIPE, BITS, SIMILARITY, MEASURE) if name in told}
+    seal = _seal_of(path, metadata)
+    known = {
+        name: metadata[name] for name in (RECIPE, BITS, SIMILARITY, MEASURE) if name in metadata
+    }
     if seal is not None and seal["told"] != _sum_of(known):
         raise _damaged(path, "its metadata have another checksum")
-    return Recipe.from_json(told[RECIPE]), known
+    return Recipe.from_json(metadata[RECIPE]), known
 
 
 def past_batches(path: str) -> Iterator[pa.RecordBatch]:
@@ -140,12 +145,12 @@ def past_batches(path: str) -> Iterator[pa.RecordBatch]:
         seal = _seal_of(path, file.metadata.metadata)
         for batch in file.iter_batches(columns=SCHEMA.names):
             check_arrow(batch)
-            found = batch.select(SCHEMA.names).cast(SCHEMA)
-            fault = _fault(found, recipe, sums.rows)
+            rows = batch.select(SCHEMA.names).cast(SCHEMA)
+            fault = _fault(rows, recipe, sums.rows)
             if fault:
                 raise _damaged(path, fault)
-            sums.add(found)
-            yield found
+            sums.add(rows)
+            yield rows
     if seal is not None and seal != {"told": seal["told"], **sums.as_dict()}:
         raise _damaged(path, "its rows are not those that were written")
 
@@ -177,12 +182,12 @@ def _cell_bytes(column: pa.Array) -> Any:
     return np.diff(ends)
 
 
-def _seal_of(path: str, told: dict[bytes, bytes]) -> dict[str, Any] | None:
+def _seal_of(path: str, metadata: dict[bytes, bytes]) -> dict[str, Any] | None:
     """The checksums; None in a file of before."""
-    if SEAL not in told:
+    if SEAL not in metadata:
         return None
     try:
-        seal = json.loads(told[SEAL])
+        seal = json.loads(metadata[SEAL])
         if isinstance(seal["told"], str):
             return dict(seal)
     except (ValueError, TypeError, KeyError):
@@ -190,8 +195,8 @@ def _seal_of(path: str, told: dict[bytes, bytes]) -> dict[str, Any] | None:
     raise _damaged(path, "its checksums cannot be read")
 
 
-def _sum_of(told: Mapping[bytes, bytes]) -> str:
-    return checksum(repr(sorted(told.items())).encode()).hex()
+def _sum_of(metadata: Mapping[bytes, bytes]) -> str:
+    return checksum(repr(sorted(metadata.items())).encode()).hex()
 
 
 def _damaged(path: str, why: str) -> DataError:

@@ -78,11 +78,11 @@ def read_inputs(
         read_files, read=how[0], input_format=how[1], recipe=engine.ship(rule.recipe),
         how=(choice.keep, rule.by_features), folder=to[0], has_rejects="rejects" in to[1],
     )  # fmt: skip
-    found = engine.step(files, step, DOCUMENTS, keep="documents")
-    notes, warnings = notes_of(found, sources)
-    counts = _counts_of(found, choice)
+    documents = engine.step(files, step, DOCUMENTS, keep="documents")
+    notes, warnings = notes_of(documents, sources)
+    counts = _counts_of(documents, choice)
     rejects_doubt(counts["documents"], counts["rejected"])
-    own = found.where("number >= 0")
+    own = documents.where("number >= 0")
     return Inputs(sources, files, parts, own, counts, notes, warnings)
 
 
@@ -142,11 +142,11 @@ def _added(lines: list[str]) -> list[str]:
     total: dict[tuple[str, str], int] = {}
     others: dict[str, None] = {}
     for line in lines:
-        found = _COUNTED.fullmatch(line)
-        if found is None:
+        match = _COUNTED.fullmatch(line)
+        if match is None:
             others[line] = None
             continue
-        key = found[1], found[3]
-        total[key] = total.get(key, 0) + int(found[2].replace(",", ""))
+        key = match[1], match[3]
+        total[key] = total.get(key, 0) + int(match[2].replace(",", ""))
     added = [f"{before}{count:,}{after}" for (before, after), count in sorted(total.items())]
     return [*added, *others]

@@ -44,7 +44,7 @@ def decided(engine: Engine, links: Frame, settings: Settings) -> Frame:
         names = engine.session.createDataFrame([(label,) for label, _ in large], "label long")
         small = labelled.join(names, "label", "left_anti")
     to = Route(decide_components.members, decide_components.MEMBERS)
-    found = engine.step(
+    decisions = engine.step(
         small, partial(decide_components.decide, **how), decide_components.DECISIONS, to=to
     )
     for label, count in sorted(large):
@@ -53,8 +53,8 @@ def decided(engine: Engine, links: Frame, settings: Settings) -> Frame:
             more = _greedy(engine, own, count, settings)
         else:
             more = _outwards(engine, own, label, settings)
-        found = found.unionByName(more)
-    return engine.keep(found, "decisions", decide_components.DECISIONS)
+        decisions = decisions.unionByName(more)
+    return engine.keep(decisions, "decisions", decide_components.DECISIONS)
 
 
 def sampled(engine: Engine, frame: Frame, keep: str) -> list[tuple[float, int]]:
@@ -137,9 +137,9 @@ def _outwards(engine: Engine, links: Frame, label: int, settings: Settings) -> F
         if not frontier.count():
             break
         reached, is_first = reached.unionByName(frontier), False
-    found = nodes.join(reached.selectExpr("number AS stands", "via"), "stands")
+    neighbours = nodes.join(reached.selectExpr("number AS stands", "via"), "stands")
     own = f"CASE WHEN stands = {root['stands']} THEN {kept['number']} ELSE via END"
-    return found.selectExpr(
+    return neighbours.selectExpr(
         "number", f"CAST({kept['number']} AS long) AS kept_by", f"CAST({label} AS long) AS label",
         f"CAST({own} AS long) AS via", "score", "CAST(NULL AS double) AS kept_score",
     )  # fmt: skip

@@ -110,7 +110,7 @@ class Matches:
         count = self.documents.count()
         rows = rows.select("codes", *(x for x in (*carried, "leads") if x in rows.columns))
         at_once = max(1, min(passes, engine.limits.blocks // max(1, count)))
-        found = []
+        frames = []
         for first in range(0, passes, at_once):
             chosen = range(first, min(first + at_once, passes))
             blocks = partial(near.blocks_of, settings=settings, blocks=chosen)
@@ -121,8 +121,8 @@ class Matches:
             to = Route(partial(sent_in_turn, steps=(blocks,), last=sender), sent)
             step = partial(near.near_pairs, settings=settings, leads=leads)
             keep = "near" if at_once < passes else ""
-            found.append(engine.step(rows, step, measuring.EDGES, to=to, keep=keep))
-        return reduce(lambda one, other: one.unionByName(other), found)
+            frames.append(engine.step(rows, step, measuring.EDGES, to=to, keep=keep))
+        return reduce(lambda one, other: one.unionByName(other), frames)
 
 
 def measured(
@@ -168,10 +168,10 @@ def _loads(engine: Engine, rows: Frame, *first: Worker) -> Any:
     counted = engine.step(
         rows, partial(in_turn, steps=(*first, document_keys.loads_of)), document_keys.LOADS
     )
-    found = engine.step(
+    loads = engine.step(
         counted, document_keys.merged_loads, document_keys.LOADS, to="one"
     ).collect()
-    return np.frombuffer(bytes(found[0]["loads"]), np.int64) if found else np.zeros(0, np.int64)
+    return np.frombuffer(bytes(loads[0]["loads"]), np.int64) if loads else np.zeros(0, np.int64)
 
 
 def _heavy(engine: Engine, rows: Frame, most: int, *first: Worker) -> document_keys.Heavy:

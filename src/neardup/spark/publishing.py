@@ -99,21 +99,21 @@ def staging(outputs: Outputs, place: Place) -> Iterator[str]:
         UsageError: If a cluster has no place for what is uploaded.
         FileError: If there is no folder for it.
     """
-    beside = next(x for x in (outputs.kept, *outputs.tables) if x is not None)
-    if not is_uri(beside):
-        path = Path(as_local(beside).rstrip("/")).absolute()
-        parent, what = path.parent, beside
+    output = next(x for x in (outputs.kept, *outputs.tables) if x is not None)
+    if not is_uri(output):
+        path = Path(as_local(output).rstrip("/")).absolute()
+        parent, what = path.parent, output
     elif place.tmp is not None or place.is_here:
         parent = Path(place.tmp or tempfile.gettempdir()).absolute()
         what = f"to --tmp {parent}"
     else:
         raise UsageError(
-            f"{beside} is uploaded when all is done: name a folder on a disk that all workers of"
+            f"{output} is uploaded when all is done: name a folder on a disk that all workers of"
             f" {place.master} see, where it waits: --tmp /shared/folder"
         )
     if name_as_text(str(parent)) != str(parent):
         raise UsageError(
-            f"{beside} is in {parent}, whose name is not UTF-8, and engines take no other: name"
+            f"{output} is in {parent}, whose name is not UTF-8, and engines take no other: name"
             " another folder"
         )
     if not parent.is_dir():
@@ -249,18 +249,18 @@ def _join_tables(
 
 def in_batches(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
     """The same rows in batches of so many, as one machine writes them: a batch is a row group."""
-    held: list[pa.RecordBatch] = []
+    collected: list[pa.RecordBatch] = []
     room = rows
     for batch in batches:
         for begin in range(room - rows, len(batch), rows):
             part = batch.slice(max(0, begin), begin + rows - max(0, begin))
-            held.append(part)
+            collected.append(part)
             room -= len(part)
             if not room:
-                yield _one(held)
-                held, room = [], rows
+                yield _one(collected)
+                collected, room = [], rows
     if room < rows:
-        yield _one(held)
+        yield _one(collected)
 
 
 def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -45,12 +45,12 @@ def valley(joined: Joined, lowest: float) -> float | None:
     """
     first = math.ceil((max(LEAST, lowest + AROUND) - 1e-9) * 20)
     bands = {at: _in_band(joined, at / 20) for at in range(first - 1, round(MOST * 20) + 2)}
-    found = []
+    valleys = []
     for at in range(first, round(MOST * 20) + 1):
         around, hills = bands[at - 1], [bands[above] for above in bands if above > at]
         if any(_is_higher(hill, around) for hill in hills):
-            found.append((around[0], abs(at - round(USUAL * 20)), at / 20))
-    return min(found)[-1] if found else None
+            valleys.append((around[0], abs(at - round(USUAL * 20)), at / 20))
+    return min(valleys)[-1] if valleys else None
 
 
 def _in_band(joined: Joined, low: float) -> tuple[int, int]:
@@ -103,26 +103,26 @@ def warnings(
 ) -> list[str]:
     """What makes the figures doubtful."""
     at = joined.at_least(threshold)
-    groups, found = joined.independent(at), []
+    groups, messages = joined.independent(at), []
     number = next(level.sampled for level in levels if level.similarity == threshold)
     if groups < FEW_GROUPS:
-        told = (
+        message = (
             f"the sample holds too few duplicates: {number:,} pairs at {threshold:g} or more, which"
             f" tell as much as {groups:.0f} independent ones"
         )
         if sampled < documents:
-            wanted = sampled * math.sqrt(WANTED_GROUPS / max(1.0, groups))
-            told += (
-                f"; take a larger one: --sample {min(documents, math.ceil(wanted / 1e3) * 1000)}"
+            needed = sampled * math.sqrt(WANTED_GROUPS / max(1.0, groups))
+            message += (
+                f"; take a larger one: --sample {min(documents, math.ceil(needed / 1e3) * 1000)}"
             )
-        found.append(told)
+        messages.append(message)
     short = _short(joined)
     if 2 * short > joined.features.size:
-        found.append(
+        messages.append(
             f"{short:,} of {joined.features.size:,} documents have fewer than {SHORT} features,"
             " where distances say little: look at the figures by length, and prefer --similarity"
         )
-    return found
+    return messages
 
 
 def _short(joined: Joined) -> int:
@@ -138,23 +138,23 @@ def commands(
 ) -> list[str]:
     """The command lines: by similarity, and by fingerprints where these serve."""
     base = ["neardup", "dedup", *inputs, "-o", "OUT", *_options(read, recipe)]
-    found = [shlex.join([*base, "--similarity", f"{threshold:g}"])]
+    lines = [shlex.join([*base, "--similarity", f"{threshold:g}"])]
     if choice is not None:
         bits = [] if choice.bits == recipe.bits else ["--bits", str(choice.bits)]
         within = ["--distance", str(choice.distance), "--verify", f"{threshold:g}"]
-        found.append(shlex.join([*base, *within, *bits]))
-    return found
+        lines.append(shlex.join([*base, *within, *bits]))
+    return lines
 
 
 def _options(read: ReadOptions, recipe: Recipe) -> list[str]:
     """The options that the defaults do not have."""
-    usual, found = Recipe(), []
+    usual, options = Recipe(), []
     if read.text != ("text",):
-        found += ["--text", ",".join(read.text)]
+        options += ["--text", ",".join(read.text)]
     if read.id is not None:
-        found += ["--id", read.id]
+        options += ["--id", read.id]
     for name in _OPTIONS:
         value = getattr(recipe, name)
         if value != getattr(usual, name):
-            found += [f"--{name.replace('_', '-')}", str(value)]
-    return [*found, *(["--no-casefold"] if usual.casefold and not recipe.casefold else [])]
+            options += [f"--{name.replace('_', '-')}", str(value)]
+    return [*options, *(["--no-casefold"] if usual.casefold and not recipe.casefold else [])]

@@ -110,7 +110,7 @@ class CalibrationOptions:
 
 def calibrate_files(
     paths: Sequence[str],
-    asked: CalibrationOptions,
+    options: CalibrationOptions,
     recipe: Recipe,
     read: ReadOptions,
     limits: Limits,
@@ -121,7 +121,7 @@ def calibrate_files(
 
     Args:
         paths: Inputs, as for `open_sources`.
-        asked: What to find out.
+        options: What to find out.
         recipe: How documents become features.
         read: Which fields to read.
         limits: What this may use.
@@ -138,41 +138,41 @@ def calibrate_files(
         sources = open_inputs(stack, paths, limits, format_name)
         written = output_set(sources, limits)
         stack.enter_context(written)
-        if asked.report is not None:
-            written.check(asked.report)
+        if options.report is not None:
+            written.check(options.report)
         rejects = Rejects(None, written)
         begin_reading(sources, watch)
         begun = time.perf_counter()
-        sample = take_sample(sources, read, asked.sample, asked.seed, rejects, shown)
+        sample = take_sample(sources, read, options.sample, options.seed, rejects, shown)
         reading = time.perf_counter() - begun
         doubt = rejects_doubt(sample.documents, rejects.count)
         watch.begin("join")
-        found = _calibrated(
+        calibration = _calibrated(
             sample,
-            asked,
+            options,
             recipe,
             limits,
             reading,
             lambda t, c: commands(paths, read, recipe, t, c),
         )
-        doubts = found.warnings if doubt is None else (*found.warnings, doubt)
-        found = replace(found, rejected=rejects.count, warnings=doubts)
-        if asked.report is not None:
-            written.create(asked.report).write(calibration_page(found).encode())
+        doubts = calibration.warnings if doubt is None else (*calibration.warnings, doubt)
+        calibration = replace(calibration, rejected=rejects.count, warnings=doubts)
+        if options.report is not None:
+            written.create(options.report).write(calibration_page(calibration).encode())
         written.commit()
-    return found
+    return calibration
 
 
 def _calibrated(
     sample: Sample,
-    asked: CalibrationOptions,
+    options: CalibrationOptions,
     recipe: Recipe,
     limits: Limits,
     reading: float,
-    told: Any,
+    progress: Any,
 ) -> Calibration:
     """Measure a sample; a random part of it where it has too many pairs."""
-    rule = Rule(asked.lowest, measure=asked.measure, recipe=recipe)
+    rule = Rule(options.lowest, measure=options.measure, recipe=recipe)
     fingerprints(["one", "two"], recipe)  # loads the kernels, which no run does per document
     while True:
         with Reader([""], rule, limits) as reader:
@@ -185,7 +185,7 @@ def _calibrated(
             if joined is not None:
                 taken = Taken(sample.documents, sample.nbytes, reading, seconds, limits)
                 parts = _Parts(sample, documents, joined)
-                return _found(parts, asked, rule, taken, told)
+                return _found(parts, options, rule, taken, progress)
         sample = sample.part(len(sample) // 2)
 
 
@@ -199,54 +199,54 @@ class _Parts:
 
 
 def _found(
-    parts: _Parts, asked: CalibrationOptions, rule: Rule, taken: Taken, told: Any
+    parts: _Parts, options: CalibrationOptions, rule: Rule, taken: Taken, progress: Any
 ) -> Calibration:
     sample, joined, recipe = parts.sample, parts.joined, rule.recipe
-    threshold, unknown = asked.similarity, ""
+    threshold, unknown = options.similarity, ""
     if threshold is None:
-        threshold = valley(joined, asked.lowest)
+        threshold = valley(joined, options.lowest)
         unknown = unadvised(joined, threshold)
     if threshold is None or unknown:
-        threshold = max(USUAL, asked.lowest)
-    levels = joined.levels(asked.steps)
+        threshold = max(USUAL, options.lowest)
+    levels = joined.levels(options.steps)
     widths = Widths(joined, sample, recipe, taken.limits.workers)
-    similarities = sorted({x for x in (*SEARCHED, threshold) if x >= asked.lowest})
+    similarities = sorted({x for x in (*SEARCHED, threshold) if x >= options.lowest})
     choices = tuple(
         choice
         for bits in widths.codes
         for similarity in similarities
         for choice in widths.choices(similarity, bits)
     )
-    wanted = joined.at_least(threshold)
-    known = joined.independent(wanted) >= FEW_GROUPS
-    best = advised(choices, threshold, asked.recall) if known and not unknown else None
+    above = joined.at_least(threshold)
+    known = joined.independent(above) >= FEW_GROUPS
+    best = advised(choices, threshold, options.recall) if known and not unknown else None
     bits = recipe.bits if best is None else best.bits
     bits = bits if bits in widths.codes else next(iter(widths.codes))
     doubts = warnings(joined, levels, threshold, len(sample), sample.documents)
-    if len(sample) < min(asked.sample, sample.documents):
+    if len(sample) < min(options.sample, sample.documents):
         doubts.append(
             f"of the sample {len(sample):,} documents were looked at: more have over"
-            f" {MOST_PAIRS:,} pairs at {asked.lowest:g} or more"
+            f" {MOST_PAIRS:,} pairs at {options.lowest:g} or more"
         )
     return Calibration(
         documents=sample.documents,
         rejected=0,
         sampled=len(sample),
-        seed=asked.seed,
-        measure=asked.measure,
-        lowest=asked.lowest,
+        seed=options.seed,
+        measure=options.measure,
+        lowest=options.lowest,
         threshold=threshold,
-        is_own=asked.similarity is None,
+        is_own=options.similarity is None,
         unknown=unknown,
-        recall=asked.recall,
+        recall=options.recall,
         levels=levels,
         choices=choices,
         advised=best,
-        lengths=tuple(widths.bands(asked.steps, threshold, bits)),
+        lengths=tuple(widths.bands(options.steps, threshold, bits)),
         costs=tuple(_costs(parts, rule, taken, best, widths, threshold)),
-        examples=_examples(parts, asked),
+        examples=_examples(parts, options),
         warnings=tuple(doubts),
-        commands=() if unknown else tuple(told(threshold, best)),
+        commands=() if unknown else tuple(progress(threshold, best)),
     )
 
 
@@ -259,30 +259,32 @@ def _costs(
     threshold: float,
 ) -> list[Cost]:
     order = np.argsort(parts.sample.place, kind="stable")
-    asked = sorted({*SEARCHED, threshold}, reverse=True)
+    thresholds = sorted({*SEARCHED, threshold}, reverse=True)
     least = rule.match.similarity
-    found = [
+    costs = [
         cost_of_similarity(
             parts.documents.sets, order, replace(rule, similarity=each), taken, first=not at
         )
-        for at, each in enumerate(each for each in asked if each >= least)
+        for at, each in enumerate(each for each in thresholds if each >= least)
     ]
     usual = rule.recipe.bits
-    wanted = [(usual, 3)] if best is None else [(usual, 3), (best.bits, best.distance)]
-    for bits, distance in dict.fromkeys(wanted):
+    widths_and_distances = (
+        [(usual, 3)] if best is None else [(usual, 3), (best.bits, best.distance)]
+    )
+    for bits, distance in dict.fromkeys(widths_and_distances):
         if bits in widths.codes and distance < bits:
             exact = Rule(distance=distance, recipe=replace(rule.recipe, bits=bits))
-            found.append(cost_of_distance(widths.codes[bits], exact, usual, taken))
-    return found
+            costs.append(cost_of_distance(widths.codes[bits], exact, usual, taken))
+    return costs
 
 
 def _examples(
-    parts: _Parts, asked: CalibrationOptions
+    parts: _Parts, options: CalibrationOptions
 ) -> tuple[tuple[str, tuple[PairShown, ...]], ...]:
     """Pairs at random of each tenth of similarity, and of those that are 1; groups differ."""
-    joined, generator = parts.joined, np.random.default_rng(asked.seed)
-    edges = [asked.lowest, *(x / 10 for x in range(1, 11) if x / 10 > asked.lowest), 2.0]
-    bands, wanted = [], set()
+    joined, generator = parts.joined, np.random.default_rng(options.seed)
+    edges = [options.lowest, *(x / 10 for x in range(1, 11) if x / 10 > options.lowest), 2.0]
+    bands, rows = [], set()
     for low, high in pairwise(edges):
         inside = np.flatnonzero((joined.score >= low) & (joined.score < high))
         mixed = generator.permutation(inside)
@@ -292,8 +294,8 @@ def _examples(
         chosen = np.concatenate([first, rest])[:EXAMPLES]
         title = "1: equal features" if low == 1 else f"{low:g} to {high:g}"
         bands.append((title, chosen))
-        wanted |= {int(row) for side in (joined.left, joined.right) for row in side[chosen]}
-    texts = {row: parts.sample.texts[row].as_py()[:20_001] for row in sorted(wanted)}
+        rows |= {int(row) for side in (joined.left, joined.right) for row in side[chosen]}
+    texts = {row: parts.sample.texts[row].as_py()[:20_001] for row in sorted(rows)}
     maker = PairMaker(parts.documents, texts)
     return tuple(
         (

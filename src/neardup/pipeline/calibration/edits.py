@@ -94,8 +94,8 @@ class Aim:
 
     def size(self, words: int) -> int:
         """How many of a document's words an edit of this size changes."""
-        wanted = self.words if self.share is None else max(1, round(words * self.share))
-        return min(words, wanted or 1)
+        size = self.words if self.share is None else max(1, round(words * self.share))
+        return min(words, size or 1)
 
     def __str__(self) -> str:
         """The aim in words."""

@@ -45,15 +45,15 @@ class Joined(ScoredPairs):
 
     def levels(self, steps: Iterable[float], chosen: Any = None) -> tuple[Level, ...]:
         """The matches at each similarity; `chosen`, bool (p,), are the pairs that count."""
-        found = []
+        levels = []
         for similarity in steps:
             at = self.at_least(similarity)
             at = at if chosen is None else at & chosen
             number = int(at.sum())
             documents = np.unique(np.concatenate([self.left[at], self.right[at]])).size
             pairs, interval = number * self.scale, self.range_of(at)
-            found.append(Level(similarity, number, pairs, interval, int(documents)))
-        return tuple(found)
+            levels.append(Level(similarity, number, pairs, interval, int(documents)))
+        return tuple(levels)
 
     def range_of(self, at: Any) -> Range:
         """The interval at full size of how many pairs there are such as `at`, bool (p,)."""
@@ -86,12 +86,12 @@ def join_sample(
     sets: FeatureSets, sample: Sample, match: Match, workers: int | None
 ) -> Joined | None:
     """Find every pair of the sample at or above the least similarity; None for too many."""
-    found = all_similar(sets, match, workers, MOST_PAIRS)
-    if found is None:
+    pairs = all_similar(sets, match, workers, MOST_PAIRS)
+    if pairs is None:
         return None
     n, whole = len(sample), sample.documents
     scale = 1.0 if n < 2 else whole * (whole - 1) / (n * (n - 1))
-    return Joined(found.left, found.right, found.score, np.diff(sets.offsets), scale)
+    return Joined(pairs.left, pairs.right, pairs.score, np.diff(sets.offsets), scale)
 
 
 class Widths:
@@ -135,19 +135,19 @@ class Widths:
         With `chosen` there is no precision: unrelated pairs have no band.
         """
         joined, apart = self._joined, self._apart[bits]
-        wanted = joined.at_least(similarity)
-        wanted = wanted if chosen is None else wanted & chosen
-        groups = joined.groups(wanted)
-        whole, alone = int(wanted.sum()), _independent(groups[joined.left[wanted]])
+        above = joined.at_least(similarity)
+        above = above if chosen is None else above & chosen
+        groups = joined.groups(above)
+        whole, alone = int(above.sum()), _independent(groups[joined.left[above]])
         near, furthest = self._near[bits]
-        found = []
+        choices = []
         for distance in range(furthest + 1) if distances is None else distances:
-            hits = int((wanted & (apart <= distance)).sum())
+            hits = int((above & (apart <= distance)).sum())
             within = near.at_least(-distance)
             total = int(within.sum()) if chosen is None else 0
             recall = hits / whole if whole else None
             precision = hits / total if total else None
-            found.append(
+            choices.append(
                 Choice(
                     bits,
                     distance,
@@ -159,19 +159,19 @@ class Widths:
                     total,
                 )
             )
-        return found
+        return choices
 
     def bands(self, steps: tuple[float, ...], similarity: float, bits: int) -> list[LengthBand]:
         """Matches and recall by length of the shorter document."""
-        of_pair, found = self._joined.band_of_pairs(), []
+        of_pair, bands = self._joined.band_of_pairs(), []
         for number, (least, most) in enumerate(LENGTHS):
             features = self._joined.features
             inside = (features >= least) & (features <= (most or features.max(initial=0)))
             chosen = of_pair == number
             levels = self._joined.levels(steps, chosen)
             choices = self.choices(similarity, bits, chosen=chosen)
-            found.append(LengthBand(least, most, int(inside.sum()), levels, tuple(choices)))
-        return found
+            bands.append(LengthBand(least, most, int(inside.sum()), levels, tuple(choices)))
+        return bands
 
 
 def _independent(group: Any) -> float:

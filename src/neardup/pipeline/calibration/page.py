@@ -25,39 +25,50 @@ _LINKS = (
 )
 
 
-def calibration_page(found: Calibration) -> str:
+def calibration_page(calibration: Calibration) -> str:
     """One HTML file, the same bytes for the same calibration."""
     body = "".join(
-        (_head(found), _matches(found), _distances(found), _lengths(found), _costs(found))
+        (
+            _head(calibration),
+            _matches(calibration),
+            _distances(calibration),
+            _lengths(calibration),
+            _costs(calibration),
+        )
     )
-    title = f"neardup: calibration of {count(found.documents)} documents"
-    return frame(title, "Calibration", _LINKS, body + _examples(found), found.to_dict())
+    title = f"neardup: calibration of {count(calibration.documents)} documents"
+    return frame(title, "Calibration", _LINKS, body + _examples(calibration), calibration.to_dict())
 
 
-def _head(found: Calibration) -> str:
-    looked = "all of them" if found.sampled == found.documents else count(found.sampled)
-    warned = "".join(f"<li>{inert(each)}</li>" for each in found.warnings)
+def _head(calibration: Calibration) -> str:
+    looked = (
+        "all of them"
+        if calibration.sampled == calibration.documents
+        else count(calibration.sampled)
+    )
+    warned = "".join(f"<li>{inert(each)}</li>" for each in calibration.warnings)
     warnings = f'<div class="warn"><h3>Look at this</h3><ul>{warned}</ul></div>' if warned else ""
     why = (
         "the fewest pairs lie around it, and more above it, so it matters least whether it is a"
         " little more or less"
-        if found.is_own
+        if calibration.is_own
         else "as asked"
     )
-    commands = "".join(f"<pre><code>{inert(each)}</code></pre>" for each in found.commands)
-    advice = (
-        f" Threshold: <b>{found.threshold:g}</b>, {why}.</p>{warnings}<p>To run it:</p>{commands}"
-    )
-    if found.unknown:
-        advice = f" No threshold is advised: {inert(found.unknown)}; {TO_JUDGE}.</p>{warnings}"
+    commands = "".join(f"<pre><code>{inert(each)}</code></pre>" for each in calibration.commands)
+    threshold = f"<b>{calibration.threshold:g}</b>"
+    advice = f" Threshold: {threshold}, {why}.</p>{warnings}<p>To run it:</p>{commands}"
+    if calibration.unknown:
+        advice = (
+            f" No threshold is advised: {inert(calibration.unknown)}; {TO_JUDGE}.</p>{warnings}"
+        )
     return (
-        f'<section id="advice"><p class="lead"><b>{count(found.documents)}</b> documents,'
-        f" <b>{looked}</b> looked at (seed {found.seed}).{advice}</section>"
+        f'<section id="advice"><p class="lead"><b>{count(calibration.documents)}</b> documents,'
+        f" <b>{looked}</b> looked at (seed {calibration.seed}).{advice}</section>"
     )
 
 
-def _matches(found: Calibration) -> str:
-    most = max((level.sampled for level in found.steps), default=0)
+def _matches(calibration: Calibration) -> str:
+    most = max((level.sampled for level in calibration.steps), default=0)
     body = [
         [
             f"{level.similarity:g}",
@@ -67,20 +78,20 @@ def _matches(found: Calibration) -> str:
             count(round(level.pairs)),
             _whole(level.interval),
         ]
-        for level in found.steps
+        for level in calibration.steps
     ]
     heads = ("similarity", "", "pairs in the sample", "documents with a match", "expected pairs",
              "95% interval")  # fmt: skip
     return (
         '<section id="matches"><h2>Matches at each similarity</h2>'
-        f"<p>Every pair of the sample at {found.lowest:g} or more was found, none is estimated;"
-        " what is expected among all documents is extrapolated, and the interval counts"
+        f"<p>Every pair of the sample at {calibration.lowest:g} or more was found, none is"
+        " estimated; what is expected among all documents is extrapolated, and the interval counts"
         f" documents, not their pairs.</p>{table(heads, body, 'Matches')}</section>"
     )
 
 
-def _distances(found: Calibration) -> str:
-    own = [choice for choice in found.choices if choice.similarity == found.threshold]
+def _distances(calibration: Calibration) -> str:
+    own = [choice for choice in calibration.choices if choice.similarity == calibration.threshold]
     series = [
         (f"{bits} bits", _recalls([choice for choice in own if choice.bits == bits], bits))
         for bits in dict.fromkeys(choice.bits for choice in own)
@@ -88,12 +99,12 @@ def _distances(found: Calibration) -> str:
     picture = lines(
         series, "Recall of each distance; tables below", "distance, as a share of the width"
     )
-    tables = "".join(_table_of(found, bits) for bits in dict.fromkeys(x.bits for x in own))
+    tables = "".join(_table_of(calibration, bits) for bits in dict.fromkeys(x.bits for x in own))
     return (
         '<section id="distances"><h2>Fingerprints: what each distance finds</h2>'
-        f"<p>Recall: of the pairs at {found.threshold:g} or more, those within the distance."
+        f"<p>Recall: of the pairs at {calibration.threshold:g} or more, those within the distance."
         " Precision: of the pairs within the distance, those at"
-        f" {found.threshold:g} or more; --verify makes it 1.</p>{picture}{tables}</section>"
+        f" {calibration.threshold:g} or more; --verify makes it 1.</p>{picture}{tables}</section>"
     )
 
 
@@ -101,18 +112,18 @@ def _recalls(choices: Sequence[Choice], bits: int) -> list[tuple[float, float]]:
     return [(round(x.distance / bits, 4), x.recall) for x in choices if x.recall is not None]
 
 
-def _table_of(found: Calibration, bits: int) -> str:
-    steps = sorted({x.similarity for x in found.choices if x.bits == bits}, reverse=True)
+def _table_of(calibration: Calibration, bits: int) -> str:
+    steps = sorted({x.similarity for x in calibration.choices if x.bits == bits}, reverse=True)
     rows: dict[int, list[str]] = {}
-    for choice in found.choices:
-        if choice.bits == bits and choice.similarity == found.threshold:
+    for choice in calibration.choices:
+        if choice.bits == bits and choice.similarity == calibration.threshold:
             rows[choice.distance] = [
                 str(choice.distance),
                 _share(choice.recall, choice.recall_interval),
                 _share(choice.precision, choice.precision_interval),
             ]
     for step in steps:
-        for choice in found.choices:
+        for choice in calibration.choices:
             if choice.bits == bits and choice.similarity == step:
                 rows[choice.distance].append(
                     "-" if choice.recall is None else f"{choice.recall:.3f}"
@@ -124,11 +135,11 @@ def _table_of(found: Calibration, bits: int) -> str:
     )
 
 
-def _lengths(found: Calibration) -> str:
+def _lengths(calibration: Calibration) -> str:
     body = []
-    for band in found.lengths:
-        level = next(x for x in band.levels if x.similarity == found.threshold)
-        reached = next((x for x in band.choices if (x.recall or 0) >= found.recall), None)
+    for band in calibration.lengths:
+        level = next(x for x in band.levels if x.similarity == calibration.threshold)
+        reached = next((x for x in band.choices if (x.recall or 0) >= calibration.recall), None)
         three = next((x for x in band.choices if x.distance == 3), None)
         body.append(
             [
@@ -141,7 +152,7 @@ def _lengths(found: Calibration) -> str:
             ]
         )
     heads = ("features", "documents", "pairs in the sample", "expected", "recall at distance 3",
-             f"distance for {found.recall:g}")  # fmt: skip
+             f"distance for {calibration.recall:g}")  # fmt: skip
     return (
         '<section id="lengths"><h2>By length</h2><p>A pair belongs where its shorter document does.'
         " In short texts a word changes much: their similarities are coarse, and their fingerprints"
@@ -149,22 +160,22 @@ def _lengths(found: Calibration) -> str:
     )
 
 
-def _costs(found: Calibration) -> str:
+def _costs(calibration: Calibration) -> str:
     body = [
         [f"<code>{inert(x.option)}</code>", f"{x.seconds:,.1f}", size(x.memory), size(x.disk)]
-        for x in found.costs
+        for x in calibration.costs
     ]
     heads = ("option", "seconds", "memory", "temporary files")
     return (
-        f'<section id="costs"><h2>What {count(found.documents)} documents take</h2><p>Extrapolated'
-        " from this machine, the sample and half of it; starting is not in it.</p>"
+        f'<section id="costs"><h2>What {count(calibration.documents)} documents take</h2><p>'
+        "Extrapolated from this machine, the sample and half of it; starting is not in it.</p>"
         f"{table(heads, body, 'Costs')}</section>"
     )
 
 
-def _examples(found: Calibration) -> str:
+def _examples(calibration: Calibration) -> str:
     parts, number = [], 0
-    for title, pairs in reversed(found.examples):
+    for title, pairs in reversed(calibration.examples):
         cards = []
         for pair in pairs:
             number += 1

@@ -218,7 +218,7 @@ def _line(each: Measured, mark: str) -> str:
 
 def compare_questions(
     paths: Sequence[str],
-    asked: QuestionsAsked,
+    request: QuestionsAsked,
     read: ReadOptions,
     limits: Limits,
     progress: Progress | None = None,
@@ -228,7 +228,7 @@ def compare_questions(
 
     Args:
         paths: Inputs, as for `open_sources`.
-        asked: What to find out.
+        request: What to find out.
         read: Which fields to read.
         limits: What this may use.
         progress: Told where it is.
@@ -244,13 +244,13 @@ def compare_questions(
         sources = open_inputs(stack, paths, limits, format_name)
         rejects = Rejects(None, stack.enter_context(output_set(sources, limits)))
         begin_reading(sources, watch)
-        sample = take_sample(sources, read, COMPARED, asked.seed, rejects, seen)
+        sample = take_sample(sources, read, COMPARED, request.seed, rejects, seen)
     doubt = rejects_doubt(sample.documents, rejects.count)
     texts = [text for text in _mixed(sample) if text.strip()]
-    recipes = len(_candidates(asked.usual))
+    recipes = len(_candidates(request.usual))
     watch.begin("try", recipes * sum(map(len, _compared(texts))))
-    tried, others, advised, why = _tried(texts, sample.documents, asked, limits, seen)
-    unknown = [*_unknown(tried, asked), *([] if doubt is None else [doubt])]
+    tried, others, advised, why = _tried(texts, sample.documents, request, limits, seen)
+    unknown = [*_unknown(tried, request), *([] if doubt is None else [doubt])]
     command = ""
     if advised is not None:
         base = ["neardup", "dedup", *paths, "-o", "OUT", *read_options(read)]
@@ -261,10 +261,10 @@ def compare_questions(
         rejected=rejects.count,
         planted=min(PLANTED, len(texts)),
         compared=len(_compared(texts)),
-        aim=str(asked.aim),
+        aim=str(request.aim),
         tried=tuple(tried),
         others=tuple(others),
-        usual=asked.usual,
+        usual=request.usual,
         advised=advised,
         why=why,
         unknown=tuple(unknown),
@@ -274,14 +274,14 @@ def compare_questions(
 
 def read_options(read: ReadOptions) -> list[str]:
     """The options that say which fields are read, where the defaults do not."""
-    found = [] if read.text == ("text",) else ["--text", ",".join(read.text)]
-    return found if read.id is None else [*found, "--id", read.id]
+    options = [] if read.text == ("text",) else ["--text", ",".join(read.text)]
+    return options if read.id is None else [*options, "--id", read.id]
 
 
 def _tried(
     texts: Sequence[str],
     documents: int,
-    asked: QuestionsAsked,
+    options: QuestionsAsked,
     limits: Limits,
     progress: Progress,
 ) -> tuple[list[Measured], list[Measured], Measured | None, str]:
@@ -291,15 +291,15 @@ def _tried(
     if len(texts) < LEAST_DOCUMENTS:
         why = f"{len(texts)} documents are too few to tell: {LEAST_DOCUMENTS} or more are needed"
         return [], [], None, why
-    planted = plant(texts[:PLANTED], (asked.aim, asked.twice), asked.seed)
+    planted = plant(texts[:PLANTED], (options.aim, options.twice), options.seed)
     sample = pa.array(_compared(texts), pa.large_string())
     scale = documents * (documents - 1) / (len(sample) * (len(sample) - 1))
     workers, tried = limits.workers, []
-    for recipe, steps in _candidates(asked.usual):
-        measure = asked.usual.measure if recipe == asked.usual.recipe else "jaccard"
+    for recipe, steps in _candidates(options.usual):
+        measure = options.usual.measure if recipe == options.usual.recipe else "jaccard"
         tried += try_questions(planted, sample, recipe, measure, steps, scale, workers)
         progress.advance(sum(map(len, _compared(texts))))
-    advised, why = advise(tried, asked.usual)
+    advised, why = advise(tried, options.usual)
     others: list[Measured] = []
     if advised is not None:
         best = advised.question
@@ -339,15 +339,15 @@ def _compared(texts: Sequence[str]) -> list[str]:
     return some
 
 
-def _unknown(tried: Sequence[Measured], asked: QuestionsAsked) -> list[str]:
+def _unknown(tried: Sequence[Measured], options: QuestionsAsked) -> list[str]:
     """What the figures do not tell."""
     if not tried:
         return []
-    more = f"whether documents that differ in more than {asked.aim} are copies for you"
-    told = [f"{more}; people's edits come in clusters, which every question finds sooner"]
+    more = f"whether documents that differ in more than {options.aim} are copies for you"
+    sentences = [f"{more}; people's edits come in clusters, which every question finds sooner"]
     absent = [kind for kind in (*WORD_KINDS, *SMALL_KINDS) if kind not in tried[0].found]
     if absent:
-        told.append(f"{', '.join(absent)}: no document of the sample can be edited so")
+        sentences.append(f"{', '.join(absent)}: no document of the sample can be edited so")
     if max(each.pairs for each in tried) < LEAST_DOCUMENTS:
-        told.append("how well groups hold together: hardly any documents of the sample match")
-    return told
+        sentences.append("how well groups hold together: hardly any documents of the sample match")
+    return sentences

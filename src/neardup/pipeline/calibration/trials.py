@@ -123,9 +123,9 @@ def plant(texts: Sequence[str], aims: Sequence[Aim], seed: int) -> Planted:
     planter = Planter(texts, seed)
     copies, original, kinds = [], [], []
     for row in range(len(texts)):
-        wanted = [(kind, kind, aims[0]) for kind in (*WORD_KINDS, *SMALL_KINDS)]
-        wanted += [(kind, f"2 x {kind}", aims[1]) for kind in WORD_KINDS]
-        made = [(name, planter.copy(row, kind, aim)) for kind, name, aim in wanted]
+        plantings = [(kind, kind, aims[0]) for kind in (*WORD_KINDS, *SMALL_KINDS)]
+        plantings += [(kind, f"2 x {kind}", aims[1]) for kind in WORD_KINDS]
+        made = [(name, planter.copy(row, kind, aim)) for kind, name, aim in plantings]
         for name, copy in [*made, (LOOKALIKE, planter.lookalike(row))]:
             if copy is not None:
                 copies.append(copy)
@@ -163,12 +163,12 @@ def try_questions(
     own = _Pairs(sample, sets_of(sample, recipe, workers), measure, steps, workers)
     tried = []
     for step in [step for step in steps if step >= own.lowest]:
-        found = {kind: _share_from(each, step) for kind, each in shares.items()}
-        lookalikes = found.pop(LOOKALIKE, 0.0)
+        recalls = {kind: _share_from(each, step) for kind, each in shares.items()}
+        lookalikes = recalls.pop(LOOKALIKE, 0.0)
         pairs, implied, unlike = own.at(step)
         question = Question(recipe, step, measure)
         expected = _projected(unlike, scale)
-        tried.append(Measured(question, found, lookalikes, pairs, implied, unlike, expected))
+        tried.append(Measured(question, recalls, lookalikes, pairs, implied, unlike, expected))
     return tried
 
 
@@ -216,7 +216,7 @@ class _Pairs:
     ) -> dict[float, float]:
         """Threshold to pairs that agree in few words: some pairs of each band stand for all."""
         generator, above, whole = random.Random(0), 2.0, 0.0
-        found, pairs = {}, self._pairs
+        counts, pairs = {}, self._pairs
         for step in reversed(steps):
             band = np.flatnonzero(pairs.at_least(step) & ~pairs.at_least(above))
             chosen = generator.sample(band.tolist(), min(LOOKED_AT, band.size))
@@ -230,8 +230,8 @@ class _Pairs:
             ]
             if alike:
                 whole += band.size * sum(each < UNLIKE for each in alike) / len(alike)
-            found[step], above = whole, step
-        return found
+            counts[step], above = whole, step
+        return counts
 
 
 def sets_of(texts: pa.Array, recipe: Recipe, workers: int | None) -> FeatureSets:

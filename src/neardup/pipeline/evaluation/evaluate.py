@@ -86,7 +86,7 @@ class EvaluationOptions:
 
 def evaluate_files(
     paths: Sequence[str],
-    asked: EvaluationOptions,
+    options: EvaluationOptions,
     read: ReadOptions,
     limits: Limits,
     progress: Progress | None = None,
@@ -95,7 +95,7 @@ def evaluate_files(
 
     Args:
         paths: Inputs, as for `open_sources`; read once for each recipe.
-        asked: What to evaluate.
+        options: What to evaluate.
         read: Which fields; the id is that of the labels.
         limits: What this may use.
         progress: Told where it is.
@@ -107,47 +107,49 @@ def evaluate_files(
     shown = progress or Quiet()
     watch = Stopwatch(shown)
     truth: Truth | None = None
-    found: list[Scores] = []
+    scores: list[Scores] = []
     with ExitStack() as stack:
         sources = open_inputs(stack, paths, limits, read.input_format)
         written = stack.enter_context(output_set(sources, limits))
-        if asked.report is not None:
-            written.check(asked.report)
-        names, choice = [source.name for source in sources], Choice(policy=asked.policy)
-        for title, recipe in asked.recipes:
-            rule = asked.rule(recipe)
+        if options.report is not None:
+            written.check(options.report)
+        names, choice = [source.name for source in sources], Choice(policy=options.policy)
+        for title, recipe in options.recipes:
+            rule = options.rule(recipe)
             with Reader(names, rule, limits, keep_features=True) as reader:
                 rejects = Rejects(None, written)
                 documents = read_sources(sources, reader, read, rejects, watch, shown)
                 watch.begin("evaluate")
                 if truth is None:
                     rows = np.arange(len(documents))
-                    truth = read_truth(asked.labels, documents.addresses.of(rows).to_pylist())
-                found.append(scores_of(title, documents, rule, choice, limits, truth, asked.seed))
+                    truth = read_truth(options.labels, documents.addresses.of(rows).to_pylist())
+                scores.append(
+                    scores_of(title, documents, rule, choice, limits, truth, options.seed)
+                )
         assert truth is not None  # noqa: S101  # there is a recipe
-        told = _told(asked, truth, found)
-        if asked.report is not None:
-            written.create(asked.report).write(evaluation_page(told).encode())
+        evaluation = _told(options, truth, scores)
+        if options.report is not None:
+            written.create(options.report).write(evaluation_page(evaluation).encode())
         written.commit()
-    return told
+    return evaluation
 
 
-def _told(asked: EvaluationOptions, truth: Truth, found: list[Scores]) -> Evaluation:
+def _told(options: EvaluationOptions, truth: Truth, scores: list[Scores]) -> Evaluation:
     world = "all other pairs of labelled documents are different"
     if truth.judged is not None:
         world = f"only the {len(truth.judged):,} labelled pairs count"
         # Groups of documents that were not compared with one another say nothing.
-        found = [_without_groups(each) for each in found]
+        scores = [_without_groups(each) for each in scores]
     return Evaluation(
         truth.cluster.size,
         int(truth.listed.sum()),
         truth.pairs,
         truth.unknown,
         world,
-        asked.policy,
-        asked.measure,
-        asked.lowest,
-        tuple(found),
+        options.policy,
+        options.measure,
+        options.lowest,
+        tuple(scores),
     )
 
 
@@ -182,7 +184,7 @@ class _Judge:
         left, right = matching.left, matching.right
         true = self._truth.are_true(left, right)
         hits = np.bincount(self._truth.cluster[left[true]], minlength=self._n).astype(np.float64)
-        found = (np.bincount(left, minlength=self._n) + np.bincount(right, minlength=self._n)) / 2
+        degrees = (np.bincount(left, minlength=self._n) + np.bincount(right, minlength=self._n)) / 2
         interval = self._resampled.interval
         rand = cubed = None
         if kept_by is not None:
@@ -190,9 +192,9 @@ class _Judge:
         return Point(
             at,
             left.size,
-            interval([hits, found], ratio),
+            interval([hits, degrees], ratio),
             interval([hits, self._true], ratio),
-            interval([hits, found, self._true], f1),
+            interval([hits, degrees, self._true], f1),
             rand,
             cubed,
         )

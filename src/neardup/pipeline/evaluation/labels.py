@@ -57,13 +57,13 @@ class Truth:
 
     def of_clusters(self) -> Any:
         """float64 (n,): duplicates, counted at the first document of their cluster."""
-        found = np.zeros(self.cluster.size)
+        pairs = np.zeros(self.cluster.size)
         if self.positive is None:
             names, sizes = np.unique(self.cluster[self.listed], return_counts=True)
-            found[names] = sizes * (sizes - 1) / 2
+            pairs[names] = sizes * (sizes - 1) / 2
         else:
-            np.add.at(found, self.cluster[self.positive // self.cluster.size], 1.0)
-        return found
+            np.add.at(pairs, self.cluster[self.positive // self.cluster.size], 1.0)
+        return pairs
 
 
 def read_truth(path: str, names: Sequence[str]) -> Truth:

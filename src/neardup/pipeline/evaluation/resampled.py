@@ -65,16 +65,16 @@ def ratio(hits: Sums, of: Sums) -> Sums:
     return np.where(np.asarray(of) > 0, hits / np.maximum(of, 1e-12), 1.0)
 
 
-def f1(hits: Sums, found: Sums, true: Sums) -> Sums:
+def f1(hits: Sums, matched: Sums, true: Sums) -> Sums:
     """The harmonic mean of precision and recall."""
-    return ratio(2 * hits, found + true)
+    return ratio(2 * hits, matched + true)
 
 
-def ari(hits: Sums, found: Sums, true: Sums, documents: Sums) -> Sums:
+def ari(hits: Sums, matched: Sums, true: Sums, documents: Sums) -> Sums:
     """The adjusted Rand index (Hubert and Arabie 1985), from counts of pairs."""
     every = np.maximum(documents * (documents - 1) / 2, 1.0)
-    expected = found * true / every
-    most = (found + true) / 2
+    expected = matched * true / every
+    most = (matched + true) / 2
     return np.where(
         most - expected > 0, (hits - expected) / np.maximum(most - expected, 1e-12), 1.0
     )

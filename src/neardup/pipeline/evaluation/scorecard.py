@@ -154,16 +154,16 @@ def _share(share: Share) -> str:
 _LINKS = (("recipes", "Recipes"), ("curves", "Curves"), ("tables", "Tables"))
 
 
-def evaluation_page(found: Evaluation) -> str:
+def evaluation_page(evaluation: Evaluation) -> str:
     """One HTML file, the same bytes for the same evaluation."""
-    body = _head(found) + _curves(found) + _tables(found)
-    title = f"neardup: evaluation on {count(found.documents)} documents"
-    return frame(title, "Evaluation", _LINKS, body, found.to_dict())
+    body = _head(evaluation) + _curves(evaluation) + _tables(evaluation)
+    title = f"neardup: evaluation on {count(evaluation.documents)} documents"
+    return frame(title, "Evaluation", _LINKS, body, evaluation.to_dict())
 
 
-def _head(found: Evaluation) -> str:
+def _head(evaluation: Evaluation) -> str:
     rows = []
-    for scores in found.scores:
+    for scores in evaluation.scores:
         best = scores.best
         if best is not None:
             rows.append(
@@ -174,39 +174,41 @@ def _head(found: Evaluation) -> str:
                 ]
             )
     lost = ""
-    if found.unknown:
+    if evaluation.unknown:
         lost = (
-            f'<div class="warn"><p>{count(found.unknown)} labels are about documents that are not'
-            " here.</p></div>"
+            f'<div class="warn"><p>{count(evaluation.unknown)} labels are about documents'
+            " that are not here.</p></div>"
         )
     heads = ("recipe", "best threshold", "F1", "precision", "recall")
     return (
-        f'<section id="recipes"><p class="lead"><b>{count(found.documents)}</b> documents,'
-        f" <b>{count(found.labelled)}</b> labelled; <b>{count(found.pairs)}</b> duplicate pairs."
-        f"</p><p>Of these, {inert(found.world)}. Groups are {inert(found.policy)}; similarity is"
-        f" {inert(found.measure)}. Intervals are 95%, by resampling clusters.</p>{lost}"
+        f'<section id="recipes"><p class="lead"><b>{count(evaluation.documents)}</b> documents,'
+        f" <b>{count(evaluation.labelled)}</b> labelled;"
+        f" <b>{count(evaluation.pairs)}</b> duplicate pairs."
+        f"</p><p>Of these, {inert(evaluation.world)}. Groups are {inert(evaluation.policy)};"
+        f" similarity is {inert(evaluation.measure)}. Intervals are 95%, by resampling clusters."
+        f"</p>{lost}"
         f"{table(heads, rows, 'Recipes')}</section>"
     )
 
 
-def _curves(found: Evaluation) -> str:
+def _curves(evaluation: Evaluation) -> str:
     parts = []
     for title, of in (("F1", "f1"), ("Precision", "precision"), ("Recall", "recall")):
         series = [
             (scores.title, [(point.at, getattr(point, of)[0]) for point in scores.by_similarity])
-            for scores in found.scores
+            for scores in evaluation.scores
         ]
         picture = lines(series, f"{title} at each similarity", "least similarity")
         parts.append(f"<h3>{title}</h3>{picture}")
     return f'<section id="curves"><h2>At each threshold</h2>{"".join(parts)}</section>'
 
 
-def _tables(found: Evaluation) -> str:
+def _tables(evaluation: Evaluation) -> str:
     parts = [
         f"<h3>{inert(scores.title)}</h3>{_histogram(scores)}"
         f"{_points(scores.similarity_steps, 'similarity')}<details><summary>By distance of the"
         f" fingerprints</summary>{_points(scores.by_distance, 'distance')}</details>"
-        for scores in found.scores
+        for scores in evaluation.scores
     ]
     return f'<section id="tables"><h2>Tables</h2>{"".join(parts)}</section>'
 

@@ -61,38 +61,38 @@ class Decisions:
         answers = [x for x in read_answers(path).values() if x.answer != "unsure"]
         names = sorted({name for x in answers for name in (x.first, x.second)})
         rows = _rows_of(names, addresses, documents)
-        found: dict[str, set[tuple[int, int]]] = {"yes": set(), "no": set()}
+        pairs: dict[str, set[tuple[int, int]]] = {"yes": set(), "no": set()}
         unknown = 0
         for answer in answers:
             pair = rows.get(answer.first), rows.get(answer.second)
             if pair[0] is None or pair[1] is None or pair[0] == pair[1]:
                 unknown += 1
                 continue
-            found[answer.answer].add((min(pair[0], pair[1]), max(pair[0], pair[1])))
-        return cls(frozenset(found["yes"]), frozenset(found["no"]), unknown)
+            pairs[answer.answer].add((min(pair[0], pair[1]), max(pair[0], pair[1])))
+        return cls(frozenset(pairs["yes"]), frozenset(pairs["no"]), unknown)
 
     @property
     def note(self) -> str:
         """What was taken, for the summary."""
-        told = f"answers taken as given: {len(self.yes):,} duplicates, {len(self.no):,} different"
+        note = f"answers taken as given: {len(self.yes):,} duplicates, {len(self.no):,} different"
         lost = f"; {self.unknown:,} name documents that the inputs lack"
-        return told + (lost if self.unknown else "")
+        return note + (lost if self.unknown else "")
 
 
 def _rows_of(names: list[str], addresses: Addresses, documents: int) -> dict[str, int]:
     """The documents of these names."""
-    wanted, found = pa.array(names, pa.large_string()), {}
+    name_array, row_of = pa.array(names, pa.large_string()), {}
     for begin in range(0, documents if names else 0, ROWS_AT_ONCE):
         rows = np.arange(begin, min(begin + ROWS_AT_ONCE, documents))
-        places = pc.index_in(addresses.of(rows), value_set=wanted)
+        places = pc.index_in(addresses.of(rows), value_set=name_array)
         for at in np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False)):
             name = names[places[int(at)].as_py()]
-            if name in found:
+            if name in row_of:
                 raise UsageError(
                     f"two documents have the id {name!r:.80}: answers do not tell them apart"
                 )
-            found[name] = int(rows[at])
-    return found
+            row_of[name] = int(rows[at])
+    return row_of
 
 
 def check_decisions(choice: Choice, against: object) -> None:
@@ -153,11 +153,11 @@ def decide_again(
         inside = order[np.isin(order, members)]
         kept: list[int] = []
         for row in inside.tolist():
-            found = judge.first_match(row, kept)
-            kept_by[row] = row if found is None else found[0]
+            match = judge.first_match(row, kept)
+            kept_by[row] = row if match is None else match[0]
             if score is not None:
-                score[row] = 1.0 if found is None else found[1]
-            if found is None:
+                score[row] = 1.0 if match is None else match[1]
+            if match is None:
                 kept.append(row)
     return replace(decision, kept_by=kept_by, label=kept_by, similarity=score)
 
@@ -208,8 +208,8 @@ class _Judge:
             for at, other in enumerate(kept):
                 pair = (min(row, other), max(row, other))
                 matches[at] = self._said.get(pair, bool(matches[at]))
-        found = np.flatnonzero(matches)
-        return (kept[found[0]], float(score[found[0]])) if found.size else None
+        rows = np.flatnonzero(matches)
+        return (kept[rows[0]], float(score[rows[0]])) if rows.size else None
 
     def _measured(self, row: int, others: Rows) -> tuple[Flags, npt.NDArray[np.float64]]:
         matches = ~self._empty[others] & (not self._empty[row])

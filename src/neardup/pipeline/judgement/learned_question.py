@@ -142,26 +142,26 @@ def learn(
 
 
 def next_pair(
-    pairs: CandidatePairs, so_far: QuestionSoFar, asked: set[int], seed: int = 0
+    pairs: CandidatePairs, so_far: QuestionSoFar, answered: set[int], seed: int = 0
 ) -> int | None:
     """The number of the pair to show next, None after the last.
 
     Args:
         pairs: The candidate pairs.
         so_far: What the answers tell.
-        asked: Numbers of pairs that were answered, unsure ones too.
+        answered: Numbers of pairs that were answered, unsure ones too.
         seed: Of the choice; the same answers give the same pair.
     """
     free = np.ones(len(pairs), np.bool_)
-    free[list(asked)] = False
+    free[list(answered)] = False
     # Equal texts teach nothing: every question matches them.
     free &= pairs.scores.min(axis=1) < 1
     rows = np.flatnonzero(free)
     if not rows.size:
         return None
-    generator = np.random.default_rng([seed, len(asked)])
+    generator = np.random.default_rng([seed, len(answered)])
     chances = so_far.contested[rows] + 1e-12
-    if len(asked) % ANYWHERE == ANYWHERE - 1:
+    if len(answered) % ANYWHERE == ANYWHERE - 1:
         levels = (pairs.scores[rows].mean(axis=1) * 10).astype(np.int64)
         chances = 1 / np.bincount(levels)[levels]
     return int(generator.choice(rows, p=chances / chances.sum()))
@@ -199,8 +199,8 @@ def _weights(lesson: Lesson, generator: np.random.Generator) -> Floats:
 def _chance(level: Floats) -> Floats:
     """The normal distribution function, by Page's approximation (Applied Statistics 1977)."""
     near = np.clip(level, -5, 5)
-    found: Floats = 1 / (1 + np.exp(-_STRAIGHT * near - _CUBED * near**3))
-    return found
+    chance: Floats = 1 / (1 + np.exp(-_STRAIGHT * near - _CUBED * near**3))
+    return chance
 
 
 def _best(questions: Sequence[Question], f1: Floats) -> int:

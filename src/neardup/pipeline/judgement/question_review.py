@@ -151,8 +151,8 @@ class QuestionReview:
         with self._lock:
             if self._file.found is not self._taught_by:  # another review has added answers
                 self._so_far = self._learned()
-            asked = {self._rows[key] for key in self._file.found if key in self._rows}
-            row = next_pair(self._sampled.pairs, self._so_far, asked, self._seed)
+            answered = {self._rows[key] for key in self._file.found if key in self._rows}
+            row = next_pair(self._sampled.pairs, self._so_far, answered, self._seed)
             return None if row is None else self._turns.number_of(self._pair_row(row))
 
     def before(self, number: int | None) -> int | None:
@@ -196,8 +196,8 @@ class QuestionReview:
     def status(self) -> dict[str, Any]:
         """What the answers tell, for the page and for machines."""
         with self._lock:
-            best, found = self._so_far, self._file.found
-        said = [answer.answer for key, answer in found.items() if key in self._rows]
+            best, answers = self._so_far, self._file.found
+        said = [answer.answer for key, answer in answers.items() if key in self._rows]
         taught = sum(answer != "unsure" for answer in said)
         shares = {"f1": best.f1, "precision": best.precision, "recall": best.recall}
         return {

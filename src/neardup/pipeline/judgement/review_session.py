@@ -110,30 +110,30 @@ class Review:
         self,
         pairs: str,
         paths: Sequence[str],
-        wanted: ReviewOptions,
+        options: ReviewOptions,
         recipe: Recipe,
         read: ReadOptions,
         format_name: InputFormat | str | None = None,
         fields: Sequence[str] = (),
     ) -> None:
         """Read the pairs, and the texts of those that may be asked."""
-        self.wanted, self._recipe = wanted, recipe
-        self.strata = Strata(pair_rows(pairs), wanted.border, wanted.seed)
+        self.wanted, self._recipe = options, recipe
+        self.strata = Strata(pair_rows(pairs), options.border, options.seed)
         names = {x for s in self.strata.all for pair in s.pairs for x in (pair.first, pair.second)}
         if not names:
             raise DataError(f"{pairs} has no pairs: there is nothing to judge")
-        found = texts_of(names, paths, read, format_name=format_name)
-        if not found:
+        texts = texts_of(names, paths, read, format_name=format_name)
+        if not texts:
             example = min(names)
             raise UsageError(
                 f"{pairs} names documents such as {example!r:.80}, and the inputs hold none of"
                 " them: give the inputs of that run, with its --id"
             )
-        self._texts = {name: text[: MOST_CHARACTERS + 1] for name, text in found.items()}
+        self._texts = {name: text[: MOST_CHARACTERS + 1] for name, text in texts.items()}
         self._fields, self._values = fields, dict[str, tuple[str | None, ...]]()
         if fields:
             self._values = fields_of(names, fields, paths, read, format_name)
-        self._file, self._turns = Answers(wanted.answers), Turns()
+        self._file, self._turns = Answers(options.answers), Turns()
         # Answers may come from several threads: what is asked next, and which line goes to the
         # file of answers, is decided by one at a time.
         self._lock = threading.Lock()
@@ -242,7 +242,7 @@ class Strata:
 
     def __init__(self, rows: Iterable[PairRow], border: float | None, seed: int = 0) -> None:
         """Count them, and keep some of each band."""
-        found: dict[int, Stratum] = {}
+        strata: dict[int, Stratum] = {}
         heaps: dict[int, list[tuple[int, str, str, PairRow]]] = {}
         least = 1.0
         for row in rows:
@@ -251,7 +251,7 @@ class Strata:
                 number = int(row.similarity * BANDS + 1e-9)
                 begin = number / BANDS
                 least = min(least, row.similarity)
-            stratum = found.setdefault(number, Stratum(begin))
+            stratum = strata.setdefault(number, Stratum(begin))
             stratum.size += 1
             heap = heaps.setdefault(number, [])
             entry = (-_place(row, seed), row.first, row.second, row)
@@ -260,9 +260,9 @@ class Strata:
             elif entry > heap[0]:
                 heapq.heapreplace(heap, entry)
         for number, heap in heaps.items():
-            found[number].pairs = [entry[3] for entry in sorted(heap, key=lambda each: -each[0])]
+            strata[number].pairs = [entry[3] for entry in sorted(heap, key=lambda each: -each[0])]
         self.border = least if border is None else border
-        self.all = [found[number] for number in sorted(found)]
+        self.all = [strata[number] for number in sorted(strata)]
 
     @property
     def size(self) -> int:
@@ -276,14 +276,14 @@ class Strata:
             open_ones = [pair for pair in stratum.pairs if key_of(pair) not in answers]
             if not open_ones:
                 continue
-            asked = len(stratum.pairs) - len(open_ones)
+            answered = len(stratum.pairs) - len(open_ones)
             away = UNKNOWN
             if stratum.least is not None:
                 middle = min(1.0, stratum.least + 0.5 / BANDS)
                 away = max(0.0, abs(middle - self.border) - 0.5 / BANDS)
-            wanted = 1 / (1 + NEARNESS * away) / (asked + 1)
-            if best is None or wanted > best[0]:
-                best = wanted, open_ones[0]
+            worth = 1 / (1 + NEARNESS * away) / (answered + 1)
+            if best is None or worth > best[0]:
+                best = worth, open_ones[0]
         return None if best is None else best[1]
 
     def progress(self, answers: dict[tuple[str, str], Answer]) -> tuple[int, int]:
@@ -294,29 +294,29 @@ class Strata:
     def estimates(self, answers: dict[tuple[str, str], Answer]) -> list[Estimate]:
         """The precision from each band on upwards, the whole first."""
         judged = [_judged(stratum, answers) for stratum in self.all]
-        found = []
+        estimates = []
         for number, stratum in enumerate(self.all):
             part = judged[number:]
-            told = stratified(part)
-            share, low, high = told or (None, 0.0, 1.0)
+            estimate = stratified(part)
+            share, low, high = estimate or (None, 0.0, 1.0)
             counted = sum(sampled for _, sampled, _ in part)
             pairs = sum(size for size, _, _ in part)
-            found.append(Estimate(stratum.least, pairs, counted, share, low, high))
-        return found
+            estimates.append(Estimate(stratum.least, pairs, counted, share, low, high))
+        return estimates
 
     def reaching(
-        self, wanted: float, answers: dict[tuple[str, str], Answer]
+        self, precision: float, answers: dict[tuple[str, str], Answer]
     ) -> tuple[Estimate | None, Estimate | None]:
         """The lowest threshold with a precision: by the estimate, and by its lower end."""
         known = [x for x in self.estimates(answers) if x.share is not None and x.least is not None]
-        likely = next((x for x in known if (x.share or 0) >= wanted), None)
-        surely = next((x for x in known if x.low >= wanted), None)
+        likely = next((x for x in known if (x.share or 0) >= precision), None)
+        surely = next((x for x in known if x.low >= precision), None)
         return likely, surely
 
 
 def _place(row: PairRow, seed: int) -> int:
-    told = f"{seed}\0{row.first}\0{row.second}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(told, digest_size=8).digest(), "little")
+    key = f"{seed}\0{row.first}\0{row.second}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little")
 
 
 def key_of(pair: PairRow) -> tuple[str, str]:

@@ -71,12 +71,12 @@ class Heavy:
     def pieces_of(self, keys: Rows) -> Rows:
         """In how many pieces each key is cut; int64, 1 for most."""
         cells = _load_cells(keys)
-        found = np.ones(len(keys), np.int64)
+        pieces = np.ones(len(keys), np.int64)
         if len(self.cells):
             places = np.minimum(np.searchsorted(self.cells, cells), len(self.cells) - 1)
             is_heavy = self.cells[places] == cells
-            found[is_heavy] = self.pieces[places[is_heavy]]
-        return found
+            pieces[is_heavy] = self.pieces[places[is_heavy]]
+        return pieces
 
 
 NONE_HEAVY: Final = Heavy(np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -126,11 +126,11 @@ def _sketches(sets: FeatureSets) -> Hashes:
     """The parity of the features in each of 64 classes: bits that differ are features that do."""
     bits = np.uint64(1) << (sets.features * _SPREAD >> np.uint64(58))
     sizes = np.diff(sets.offsets)
-    found = np.zeros(len(sets), np.uint64)
+    sketches = np.zeros(len(sets), np.uint64)
     full = np.flatnonzero(sizes)
     if len(full):
-        found[full] = np.bitwise_xor.reduceat(bits, sets.offsets[full])
-    return found
+        sketches[full] = np.bitwise_xor.reduceat(bits, sets.offsets[full])
+    return sketches
 
 
 def _salts(within: pa.Array) -> Hashes:

@@ -75,10 +75,10 @@ def _sent(files: Sequence[InputFile]) -> str:
 def opened(file: dict[str, Any], input_format: InputFormat) -> Source:
     """Open a row (FILE) of `file_rows`, with its name there."""
     files = json.loads(file["path"])
-    found = [InputFile(path, relative, size, at=at) for path, relative, size, at in files]
+    input_files = [InputFile(path, relative, size, at=at) for path, relative, size, at in files]
     if file["format"] == TEXT:
-        return TextFilesSource(found, input_format.encoding)
-    source = open_records(found[0], None, replace(input_format, name=file["format"]))
+        return TextFilesSource(input_files, input_format.encoding)
+    source = open_records(input_files[0], None, replace(input_format, name=file["format"]))
     source.relative = json.loads(file["relative"])
     return source
 

@@ -78,23 +78,23 @@ def write_files(
         rows = table.filter(pa.array(ranks == rank))
         is_file = rows.column("path").is_valid()
         (file,) = rows.filter(is_file).to_pylist()
-        found = rows.filter(is_file.to_numpy() ^ True).sort_by("number")
-        kept, dropped = _write_file(rank, file, found, folder, (read, input_format, kinds))
+        documents = rows.filter(is_file.to_numpy() ^ True).sort_by("number")
+        kept, dropped = _write_file(rank, file, documents, folder, (read, input_format, kinds))
         yield pa.record_batch({"p": [rank], "kept": [kept], "dropped": [dropped]})
 
 
 def _write_file(
     rank: int,
     file: dict[str, Any],
-    found: pa.Table,
+    documents: pa.Table,
     folder: str,
     how: tuple[ReadOptions, InputFormat, tuple[str, ...]],
 ) -> tuple[int, int]:
     read, input_format, kinds = how
     source = opened(file, input_format)
     # A number is the rank of the file, shifted, and the row: numbers follow the inputs' order.
-    places = arrays_of(found, "number")[0] - (rank << ROW_BITS)
-    dropped = found.column("dropped").to_numpy()
+    places = arrays_of(documents, "number")[0] - (rank << ROW_BITS)
+    dropped = documents.column("dropped").to_numpy()
     addresses, count = Addresses([file["name"]]), 0
     try:
         for batch in source.batches(read, Rejects(None)):
@@ -108,12 +108,12 @@ def _write_file(
             elif "kept" in kinds:
                 write_outputs([source], [keep], f"{folder}/kept/", written)
             if "duplicates" in kinds:
-                gone = found.filter(pa.array(dropped))
+                gone = documents.filter(pa.array(dropped))
                 rows = _duplicates(gone, addresses, places[dropped], with_via="via" in kinds)
                 path = part_path(folder, "duplicates", rank)
                 write_table(written, path, rows.schema, rows.to_batches())
             if "clusters" in kinds:
-                rows = _clusters(found, addresses, places, keep)
+                rows = _clusters(documents, addresses, places, keep)
                 path = part_path(folder, "clusters", rank)
                 write_table(written, path, CLUSTERS, rows.to_batches())
             # Tables get their names when they are whole: a lost task leaves no part of one, and
@@ -124,18 +124,20 @@ def _write_file(
     return int(keep.sum()), int(dropped.sum())
 
 
-def _duplicates(found: pa.Table, addresses: Addresses, places: Rows, *, with_via: bool) -> pa.Table:
+def _duplicates(
+    documents: pa.Table, addresses: Addresses, places: Rows, *, with_via: bool
+) -> pa.Table:
     schema = DUPLICATES.append(VIA) if with_via else DUPLICATES
     named = pa.chunked_array([addresses.of(places)]) if len(places) else pa.nulls(0)
-    table = found.set_column(found.column_names.index("dropped"), "dropped", named)
+    table = documents.set_column(documents.column_names.index("dropped"), "dropped", named)
     return table.select(schema.names).cast(schema)
 
 
-def _clusters(found: pa.Table, addresses: Addresses, places: Rows, keep: Flags) -> pa.Table:
+def _clusters(documents: pa.Table, addresses: Addresses, places: Rows, keep: Flags) -> pa.Table:
     own = addresses.of(np.arange(len(keep))) if len(keep) else pa.nulls(0, pa.large_string())
     matched = np.zeros(len(keep), np.bool_)
     matched[places] = True
-    names = found.column("cluster").combine_chunks().cast(pa.large_string())
+    names = documents.column("cluster").combine_chunks().cast(pa.large_string())
     if isinstance(names, pa.ChunkedArray):
         names = pa.concat_arrays(names.chunks)
     take = np.arange(len(keep))

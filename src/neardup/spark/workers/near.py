@@ -58,14 +58,16 @@ def blocks_of(
     names = [x for x in (*carried_of(settings), "leads") if x != "block"]
     for batch in batches:
         codes = flat(batch.column("codes"))[0].reshape(len(batch), -1)
-        held = {f"word{w}": pa.array(word.view(np.int64)) for w, word in enumerate(codes.T.copy())}
-        held |= {x: batch.column(x) for x in names if x in batch.schema.names}
-        carried = {x: held[x] for x in names if x in held}
+        columns = {
+            f"word{w}": pa.array(word.view(np.int64)) for w, word in enumerate(codes.T.copy())
+        }
+        columns |= {x: batch.column(x) for x in names if x in batch.schema.names}
+        carried = {x: columns[x] for x in names if x in columns}
         for block in blocks:
-            found = np.full(len(codes), block, np.uint64)
+            keys = np.full(len(codes), block, np.uint64)
             for word in (codes & masks[block]).T:
-                found = mixed(found ^ word)
-            own = {"key": found.view(np.int64), "block": np.full(len(codes), block, np.int32)}
+                keys = mixed(keys ^ word)
+            own = {"key": keys.view(np.int64), "block": np.full(len(codes), block, np.int32)}
             yield pa.record_batch(own | carried)
 
 

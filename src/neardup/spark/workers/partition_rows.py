@@ -47,17 +47,17 @@ def part_of(numbers: Rows | Hashes, parts: int) -> npt.NDArray[np.int32]:
 
 def mixed(numbers: Rows | Hashes) -> Hashes:
     """Each number (any 64-bit integer) with its bits spread; uint64."""
-    found = np.asarray(numbers).view(np.uint64) * _MIX
-    found ^= found >> np.uint64(32)
-    return found * _MIX
+    hashes = np.asarray(numbers).view(np.uint64) * _MIX
+    hashes ^= hashes >> np.uint64(32)
+    return hashes * _MIX
 
 
 def whole(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
     """All rows of a partition, in no order; None without rows."""
-    held = [batch for batch in batches if len(batch)]
-    if not held:
+    filled = [batch for batch in batches if len(batch)]
+    if not filled:
         return None
-    table = pa.Table.from_batches(held)
+    table = pa.Table.from_batches(filled)
     return table.cast(pa.schema([_wide(field) for field in table.schema])).combine_chunks()
 
 
@@ -120,8 +120,8 @@ def flat(column: pa.Array | pa.ChunkedArray) -> tuple[Hashes, Offsets]:
     data = cells.buffers()[2]
     if data is None or not len(cells):
         return np.zeros(0, np.uint64), np.zeros(len(cells) + 1, np.int64)
-    held = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].tobytes()
-    return np.frombuffer(held, "<u8"), (ends - ends[0]) // 8
+    values = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].tobytes()
+    return np.frombuffer(values, "<u8"), (ends - ends[0]) // 8
 
 
 def sorted_sets(features: Hashes, ends: Offsets) -> Hashes:
@@ -133,9 +133,9 @@ def sorted_sets(features: Hashes, ends: Offsets) -> Hashes:
     """
     from neardup.kernels.index.sets import sort_sets
 
-    found = np.array(features, np.uint64)
-    sort_sets(found, np.array(ends, np.int64))
-    return found
+    ordered = np.array(features, np.uint64)
+    sort_sets(ordered, np.array(ends, np.int64))
+    return ordered
 
 
 def sets_of(documents: pa.Table | pa.RecordBatch) -> tuple[Rows, FeatureSets, Codes]:

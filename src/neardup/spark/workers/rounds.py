@@ -52,7 +52,7 @@ def sample(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
     From rows of `number` and `score`, or RANGED, whose later ends are taken, or of SAMPLE.
     """
-    held = [np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64)]
+    chosen_so_far = [np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64)]
     for batch in batches:
         if "late" in batch.schema.names:
             early, numbers, score = arrays_of(batch, "early", "late", "late_score")
@@ -61,11 +61,13 @@ def sample(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             numbers, score = arrays_of(batch, "number", "score")
             by = arrays_of(batch, "by")[0] if "by" in batch.schema.names else mixed(numbers)
         given = numbers, score, by.view(np.int64)
-        both = [np.concatenate(pair) for pair in zip(held, given, strict=True)]
+        both = [np.concatenate(pair) for pair in zip(chosen_so_far, given, strict=True)]
         # By hash, then number: the same rows however they are dealt to tasks.
         chosen = np.lexsort((both[0], both[2]))[:SAMPLED]
-        held = [column[chosen] for column in both]
-    yield from batches_of(pa.table(dict(zip(("number", "score", "by"), held, strict=True))))
+        chosen_so_far = [column[chosen] for column in both]
+    yield from batches_of(
+        pa.table(dict(zip(("number", "score", "by"), chosen_so_far, strict=True)))
+    )
 
 
 def in_order(rows: pa.Table, keep: str) -> list[tuple[float, int]]:
@@ -127,20 +129,20 @@ def greedy_range(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.Re
 
 def best(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.RecordBatch]:
     """The document of highest priority among links, or rows of BEST; gives BEST, one row."""
-    held: tuple[Any, Any] | None = None
+    best_so_far: tuple[Any, Any] | None = None
     for batch in batches:
         if "left" in batch.schema.names:
             numbers = np.concatenate(arrays_of(batch, "left", "right"))
             score = np.concatenate(arrays_of(batch, "left_score", "right_score"))
         else:
             numbers, score = arrays_of(batch, "number", "score")
-        if held is not None:
-            numbers, score = np.append(numbers, held[0]), np.append(score, held[1])
+        if best_so_far is not None:
+            numbers, score = np.append(numbers, best_so_far[0]), np.append(score, best_so_far[1])
         if len(numbers):
             first = order_of(keep, score, numbers)[0]
-            held = numbers[first], score[first]
-    if held is not None:
-        yield pa.record_batch({"number": [int(held[0])], "score": [float(held[1])]})
+            best_so_far = numbers[first], score[first]
+    if best_so_far is not None:
+        yield pa.record_batch({"number": [int(best_so_far[0])], "score": [float(best_so_far[1])]})
 
 
 def lowest(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
@@ -190,5 +192,5 @@ def nearest(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     numbers, cost, via = arrays_of(table, "number", "cost", "via")
     # Equal costs go to the lowest number, so that the order in which rows arrive tells nothing.
     order = np.lexsort((via, cost, numbers))
-    found, first = np.unique(numbers[order], return_index=True)
-    yield from batches_of(pa.table({"number": found, "via": via[order[first]]}))
+    unique, first = np.unique(numbers[order], return_index=True)
+    yield from batches_of(pa.table({"number": unique, "via": via[order[first]]}))
