@@ -110,12 +110,12 @@ class _Options(NamedTuple):
     retries: int
 
     def headers(self) -> dict[str, str]:
-        found = {"content-type": "application/json"}
+        headers = {"content-type": "application/json"}
         if self.key is not None:
-            found["authorization"] = f"Bearer {self.key}"
+            headers["authorization"] = f"Bearer {self.key}"
         if self.recipe is not None:
-            found["neardup-recipe"] = self.recipe
-        return found
+            headers["neardup-recipe"] = self.recipe
+        return headers
 
     def pause(self, attempt: int, answer: httpx.Response | None) -> float | None:
         """Seconds before the next attempt; None if there is none."""
@@ -123,8 +123,8 @@ class _Options(NamedTuple):
             return None
         shortest: float = SHORTEST_SECONDS * 2**attempt
         after: str = "" if answer is None else answer.headers.get("retry-after", "")
-        wanted = float(after) if after.isdigit() else 0.0
-        return max(wanted, shortest * (1 + random.random()))
+        seconds = float(after) if after.isdigit() else 0.0
+        return max(seconds, shortest * (1 + random.random()))
 
 
 class Client:

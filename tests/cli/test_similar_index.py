@@ -62,7 +62,7 @@ def test_remove_stats_check_and_compact(here: Here) -> None:
     here("index", "remove", "seen", "b")
     here("index", "compact", "seen")
     out, _ = here("index", "stats", "seen")
-    assert out.startswith("documents    2, and 0 removed ones to compact\n")
+    assert out.startswith("documents    2, and 0 removed, to compact\n")
     assert "jaccard from 0.8" in out
     out, _ = here("index", "stats", "seen", "--json")
     assert json.loads(out)["documents"] == 2

@@ -70,8 +70,8 @@ app.add_typer(idf)
 app.add_typer(index)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(is_set: bool) -> None:
+    if is_set:
         typer.echo(f"neardup {__version__}")
         raise typer.Exit
 
@@ -99,12 +99,12 @@ def run(interrupts: Interrupts) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code, line = INTERRUPTED, ""
     except Exception as error:
-        told = _told(error)
+        code_and_message = _told(error)
         if interrupts.number is not None:  # whatever a library made of it
-            told = INTERRUPTED, ""
-        if told is None:
+            code_and_message = INTERRUPTED, ""
+        if code_and_message is None:
             raise
-        code, line = told
+        code, line = code_and_message
     if code == INTERRUPTED:  # of Typer as well, which catches the exception
         code, line = interrupts.code, _what_is_left(interrupts)
     if line:
@@ -140,10 +140,10 @@ def _wrong_usage(error: Any) -> tuple[int, str]:
         return code, ""
     context = getattr(error, "ctx", None)
     page = context.command_path if context else "neardup"
-    wanted = _ALSO_CALLED.get(getattr(error, "option_name", ""))
+    option = _ALSO_CALLED.get(getattr(error, "option_name", ""))
     hint = ""
-    if wanted:  # which is better than the options that look alike
-        message, hint = message.partition(" (Possible")[0], f"; did you mean {wanted}?"
+    if option:  # which is better than the options that look alike
+        message, hint = message.partition(" (Possible")[0], f"; did you mean {option}?"
     return code, f"{message.rstrip('.')}{hint} (see {page} --help)"
 
 

@@ -265,12 +265,12 @@ def seconds_of(option: str, given: str, example: str) -> float:
     Raises:
         UsageError: If it is none.
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", given.strip())
-    if not found:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", given.strip())
+    if not match:
         raise UsageError(
             f"{option} is {given!r}: use a number and s, m, h, d or w, such as {example}"
         )
-    return float(found[1]) * _SECONDS[found[2]]
+    return float(match[1]) * _SECONDS[match[2]]
 
 
 def wait_seconds(wait: str | None) -> float:

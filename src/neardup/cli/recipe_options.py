@@ -289,10 +289,10 @@ def make_recipe(recipe: str | None, **fields: Any) -> Recipe:
 
 def _told(make: Callable[[], T]) -> T:
     """Make a recipe, or a question with one; its warnings become a line each."""
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as messages:
         warnings.simplefilter("always", UnfitHashWarning)
         made = make()
-    for warning in told:
+    for warning in messages:
         typer.echo(f"neardup: warning: {shown(str(warning.message))}", err=True)
     return made
 

@@ -129,12 +129,12 @@ def warm_up(work: Callable[[], object], *, by_features: bool = False) -> None:
 
     Those of a search by features are then compiled beside the others.
     """
-    beside: list[subprocess.Popen[bytes] | None] = []
+    processes: list[subprocess.Popen[bytes] | None] = []
 
     def compile_beside() -> None:
         from neardup.pipeline.warm import search_compiler
 
-        beside.append(search_compiler())
+        processes.append(search_compiler())
 
     try:
         # A recipe that its text does not suit, such as one of a table without its words, is not the
@@ -142,7 +142,7 @@ def warm_up(work: Callable[[], object], *, by_features: bool = False) -> None:
         with _compiling_told(compile_beside if by_features else None), suppress(RecipeError):
             work()
     finally:
-        for process in filter(None, beside):
+        for process in filter(None, processes):
             process.kill()
             process.wait()
 
@@ -207,35 +207,35 @@ def print_estimate(estimate: Estimate, as_json: bool) -> None:
     echo(json.dumps(estimate.to_dict()) if as_json else str(estimate))
 
 
-def print_hits(found: list[tuple[Any, Any]], total: int | None, what: str, as_json: bool) -> None:
+def print_hits(hits: list[tuple[Any, Any]], total: int | None, what: str, as_json: bool) -> None:
     """Print the answer to one query: distance or similarity (`what`) and id a line."""
     if as_json:
-        hits = [{"id": identity, what: value} for identity, value in found]
-        echo(json.dumps({"hits": hits, "total": len(found) if total is None else total}))
+        rows = [{"id": identity, what: value} for identity, value in hits]
+        echo(json.dumps({"hits": rows, "total": len(hits) if total is None else total}))
         return
-    for identity, value in found:
-        told = f"{value:>3}" if what == "distance" else f"{value:.4f}"
-        echo(f"{told}  {shown(str(identity))}")
-    if total is not None and total > len(found):
-        echo(f"{total - len(found):,} more were cut by --limit", err=True)
-    if not found:
+    for identity, value in hits:
+        score = f"{value:>3}" if what == "distance" else f"{value:.4f}"
+        echo(f"{score}  {shown(str(identity))}")
+    if total is not None and total > len(hits):
+        echo(f"{total - len(hits):,} more were cut by --limit", err=True)
+    if not hits:
         echo("nothing near is stored", err=True)
 
 
-def print_related(found: list[Related], as_json: bool) -> None:
+def print_related(related: list[Related], as_json: bool) -> None:
     """Print the documents nearest to a stored one: how near, id, and how it begins, a line each."""
     if as_json:
-        hits: list[dict[str, Any]] = [{"id": hit.identity, hit.what: hit.value} for hit in found]
-        for hit, told in zip(found, hits, strict=True):
+        hits: list[dict[str, Any]] = [{"id": hit.identity, hit.what: hit.value} for hit in related]
+        for hit, fields in zip(related, hits, strict=True):
             if hit.words is not None:
-                told["text"] = hit.words
+                fields["text"] = hit.words
         echo(json.dumps({"hits": hits}))
         return
-    for hit in found:
+    for hit in related:
         near = f"{hit.value:>3}" if hit.what == "distance" else f"{hit.value:.4f}"
         words = "" if hit.words is None else f"  {shown(hit.words)}"
         echo(f"{near}  {shown(str(hit.identity))}{words}")
-    if not found:
+    if not related:
         echo("nothing that shares a feature is stored", err=True)
 
 
@@ -244,12 +244,12 @@ def print_plans(plans: Any, as_json: bool) -> None:
     echo(json.dumps(plans.to_pylist()) if as_json else str(plans))
 
 
-def print_comparison(found: Comparison, as_json: bool) -> None:
+def print_comparison(comparison: Comparison, as_json: bool) -> None:
     """Print a comparison of two documents."""
     if as_json:
-        echo(json.dumps(found.to_dict()))
+        echo(json.dumps(comparison.to_dict()))
         return
-    echo(str(found))
+    echo(str(comparison))
 
 
 _LINE_SECONDS: Final = 30.0

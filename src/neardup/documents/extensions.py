@@ -150,9 +150,9 @@ def check_page(path: str | None) -> None:
 
 def _known_encoding(name: str) -> str:
     try:
-        found = codecs.lookup(name)
-        if isinstance("".encode(found.name), bytes):
-            return found.name
+        codec = codecs.lookup(name)
+        if isinstance("".encode(codec.name), bytes):
+            return codec.name
     except (LookupError, TypeError, AttributeError, ValueError):
         pass
     raise UsageError(

@@ -53,10 +53,10 @@ def column_of(table: pa.Table | pa.RecordBatch, name: str) -> Any:
     """
     top = top_column(table.schema, name)
     column = table.column(table.schema.get_field_index(top))
-    found = column if top == name else pc.struct_field(column, name.split(".")[1:])
-    if pa.types.is_dictionary(found.type) and pa.types.is_string_view(found.type.value_type):
-        return found.cast(pa.dictionary(found.type.index_type, pa.large_string()))
-    return found.cast(pa.large_string()) if pa.types.is_string_view(found.type) else found
+    values = column if top == name else pc.struct_field(column, name.split(".")[1:])
+    if pa.types.is_dictionary(values.type) and pa.types.is_string_view(values.type.value_type):
+        return values.cast(pa.dictionary(values.type.index_type, pa.large_string()))
+    return values.cast(pa.large_string()) if pa.types.is_string_view(values.type) else values
 
 
 def is_list_of_text(kind: pa.DataType) -> bool:

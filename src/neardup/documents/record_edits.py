@@ -189,32 +189,32 @@ def without_csv(record: str, edits: TextEdits, column: int, delimiter: str) -> s
     cells = re.compile(rf'"([^"]*(?:""[^"]*)*)"|([^{re.escape(delimiter)}\r\n]*)')
     at = 0
     for _ in range(column):
-        found = cells.match(record, at)
-        at = (found.end() if found else at) + 1
-    found = cells.match(record, at)
-    assert found is not None  # noqa: S101  # an empty cell matches as well
-    if found[1] is not None:
-        raw = _without_raw(found[1], edits.take(found[1].replace('""', '"')), _QUOTES)
-        return f'{record[: found.start()]}"{raw}"{record[found.end() :]}'
-    raw = without(found[2], edits.take(found[2]))
-    is_blank = not (record[: found.start()] + raw + record[found.end() :]).strip("\r\n")
+        cell = cells.match(record, at)
+        at = (cell.end() if cell else at) + 1
+    cell = cells.match(record, at)
+    assert cell is not None  # noqa: S101  # an empty cell matches as well
+    if cell[1] is not None:
+        raw = _without_raw(cell[1], edits.take(cell[1].replace('""', '"')), _QUOTES)
+        return f'{record[: cell.start()]}"{raw}"{record[cell.end() :]}'
+    raw = without(cell[2], edits.take(cell[2]))
+    is_blank = not (record[: cell.start()] + raw + record[cell.end() :]).strip("\r\n")
     if is_blank or raw.startswith('"'):  # a blank line would be no record
         raw = '"' + raw.replace('"', '""') + '"'
-    return record[: found.start()] + raw + record[found.end() :]
+    return record[: cell.start()] + raw + record[cell.end() :]
 
 
 def _without_raw(raw: str, stretches: Stretches, escape: re.Pattern[str]) -> str:
     """A literal without stretches of the text that it stands for; an escape is one character."""
     places = [place for stretch in stretches for place in stretch]
-    found, shift = [], 0
+    members, shift = [], 0
     escapes = escape.finditer(raw)
     following = next(escapes, None)
     for place in places:
         while following is not None and following.start() - shift < place:
             shift += len(following[0]) - 1
             following = next(escapes, None)
-        found.append(place + shift)
-    return without(raw, list(zip(found[::2], found[1::2], strict=True)))
+        members.append(place + shift)
+    return without(raw, list(zip(members[::2], members[1::2], strict=True)))
 
 
 def _json_value(record: str, field: str) -> tuple[int, int]:
@@ -231,22 +231,22 @@ def _json_value(record: str, field: str) -> tuple[int, int]:
 def _json_members(record: str, at: int) -> dict[str, tuple[int, int]]:
     """Where the value of each member of an object begins and ends; of two names the last counts."""
     scan = json.JSONDecoder(strict=False).raw_decode
-    found: dict[str, tuple[int, int]] = {}
+    members: dict[str, tuple[int, int]] = {}
     at = _behind_space(record, record.index("{", at) + 1)
     while record[at] != "}":
         name, at = scan(record, at)
         begin = _behind_space(record, _behind_space(record, at) + 1)  # behind the colon
         _, at = scan(record, begin)
-        found[name] = (begin, at)
+        members[name] = (begin, at)
         at = _behind_space(record, at)
         if record[at] == ",":
             at = _behind_space(record, at + 1)
-    return found
+    return members
 
 
 def _behind_space(record: str, at: int) -> int:
-    found = _SPACE.match(record, at)
-    return found.end() if found else at
+    match = _SPACE.match(record, at)
+    return match.end() if match else at
 
 
 def _texts(table: pa.Table, field: str) -> Any:

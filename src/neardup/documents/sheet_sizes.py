@@ -209,9 +209,9 @@ def _of_places(file: Any) -> tuple[tuple[int, int], int]:
     """The last row and column that a part of .xlsx names, and how many elements end in it."""
     last, columns, kept, ends = 0, set[bytes](), b"", 0
     while block := file.read(_BLOCK_BYTES):
-        found = _PLACE.findall(kept + block)
-        columns.update(column for column, _ in found)
-        last = max([last, *(int(row) for _, row in found)])
+        places = _PLACE.findall(kept + block)
+        columns.update(column for column, _ in places)
+        last = max([last, *(int(row) for _, row in places)])
         ends += (kept[-1:] + block).count(b"</")
         kept = block[-_LONGEST_PLACE:]
     return (last, max(map(_number, columns), default=0)), ends
@@ -295,10 +295,10 @@ class _CellTexts:
         self._in_value = False
         self.text = 0
 
-    def start(self, name: str, told: dict[str, str]) -> None:
+    def start(self, name: str, attributes: dict[str, str]) -> None:
         local = name.rpartition(":")[2]
         if local == "c":
-            self._kind = told.get("t", "n")
+            self._kind = attributes.get("t", "n")
         elif local == "v":
             self._in_value, self._value = True, ""
 
@@ -405,21 +405,21 @@ class _Repeated:
         self._of_row = self._of_cell = 0
         self._has = False
 
-    def start(self, name: str, told: dict[str, str]) -> None:
+    def start(self, name: str, attributes: dict[str, str]) -> None:
         if name in _ODS_CELLS:
-            self._cell = int(told.get("table:number-columns-repeated", 1))
-            values = [value for key, value in told.items()
+            self._cell = int(attributes.get("table:number-columns-repeated", 1))
+            values = [value for key, value in attributes.items()
                       if key.startswith("office:") or key == "table:formula"]  # fmt: skip
             self._has, self._of_cell = bool(values), sum(map(len, values))
         elif name == "table:table-row":
-            self._repeats = int(told.get("table:number-rows-repeated", 1))
+            self._repeats = int(attributes.get("table:number-rows-repeated", 1))
             self._column = self._full = self._of_row = 0
         elif name == "table:table":
             self.spans.append((0, 0))
             self._rows = 0
         else:
             self._has = True
-            self._of_cell += max(int(told.get("text:c", 1)), 0)  # as many blanks
+            self._of_cell += max(int(attributes.get("text:c", 1)), 0)  # as many blanks
 
     def characters(self, data: str) -> None:
         self._of_cell += len(data)

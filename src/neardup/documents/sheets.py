@@ -51,14 +51,14 @@ class Sheet:
 
 
 def read_sheet(
-    name: str, data: bytes, wanted: str | None = None, most_text: int = MOST_TEXT
+    name: str, data: bytes, sheet_name: str | None = None, most_text: int = MOST_TEXT
 ) -> Sheet:
     """Read a sheet; its first row that is not blank names the columns.
 
     Args:
         name: What errors call the workbook.
         data: The workbook: .xlsx, .xlsm, .xlsb, .xls or .ods.
-        wanted: The sheet; the first that is not empty unless given.
+        sheet_name: The sheet; the first that is not empty unless given.
         most_text: Characters that all cells may have together.
 
     Raises:
@@ -77,7 +77,7 @@ def read_sheet(
             found = [book.get_sheet_by_name(each) for each in book.sheet_names]
             full = [sheet for sheet in found if sheet.start is not None]
             names = [sheet.name for sheet in full]
-            first = _place(name, names, wanted)
+            first = _place(name, names, sheet_name)
             cells = full[first].to_python() if full else []
             begin = full[first].start if full else None
     except CalamineError as error:

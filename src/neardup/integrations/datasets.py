@@ -123,11 +123,11 @@ def decontaminate(
         raise UsageError(f"a {type(train).__name__} is not a Dataset: pass one split")
     documents = _columns(train, column, {})[column]
     names, questions = _questions(against, column if against_column is None else against_column)
-    found = find_questions(documents, questions, **options)
-    splits = pa.array(names, pa.string()).take(found["question"].combine_chunks())
+    findings = find_questions(documents, questions, **options)
+    splits = pa.array(names, pa.string()).take(findings["question"].combine_chunks())
     keep = np.ones(len(train), np.bool_)
-    keep[found["document"].to_numpy()] = False
-    return train.select(np.flatnonzero(keep)), found.append_column("split", splits)
+    keep[findings["document"].to_numpy()] = False
+    return train.select(np.flatnonzero(keep)), findings.append_column("split", splits)
 
 
 def _questions(against: Any, column: str) -> tuple[list[str | None], Any]:

@@ -148,11 +148,11 @@ class NeardupCluster(PipelineStep):  # type: ignore[misc]  # datatrove has no ty
         self._file(f"{stem}.remove", rows[~kept])
         sizes = np.bincount(cluster, minlength=1)[cluster[own]]
         shared = sizes > 1
-        for wanted, kind, values in (
+        for suffix, kind, values in (
             (self.save_cluster_id, "clusters", cluster[own]),
             (self.save_cluster_size, "sizes", sizes),
         ):
-            if wanted:
+            if suffix:
                 pairs = np.column_stack([rows[shared], values[shared].astype(_ROW)])
                 self._file(f"{stem}.{kind}", pairs)
 

@@ -126,11 +126,11 @@ def add_files(
         inputs.begin(watch, "add")
         for part in inputs.batches(progress or Quiet()):
             offer = if_new.stored if if_new else None
-            found = _add_batch(index, part, offer, has_ids=inputs.has_ids)
-            states.update(found)
+            counts = _add_batch(index, part, offer, has_ids=inputs.has_ids)
+            states.update(counts)
             if output is not None:
-                passed += [state in PASSED for state in found]
-            waiting += len(found)
+                passed += [state in PASSED for state in counts]
+            waiting += len(counts)
             if output is None and waiting >= ROWS_A_COMMIT:
                 index.commit()
                 waiting = 0
@@ -190,18 +190,18 @@ def ask_files(
             for ids, values, _ in inputs.batches(shown):
                 codes = values if isinstance(values, np.ndarray) else index.fingerprints_of(values)
                 if within.nearest is None:
-                    found = seen.query_batch(codes, within.distance, within.limit)
-                    counts["cut"] += int(found.schema.metadata[b"cut"])
+                    hits = seen.query_batch(codes, within.distance, within.limit)
+                    counts["cut"] += int(hits.schema.metadata[b"cut"])
                 else:
                     check_by(index, within.by)
-                    found = seen.nearest_batch(codes, within.nearest)
-                rows = found["row"].to_numpy()
+                    hits = seen.nearest_batch(codes, within.nearest)
+                rows = hits["row"].to_numpy()
                 counts["queries"] += len(ids)
                 counts["empty"] += _count_missing(codes)
                 counts["matched"] += len(np.unique(rows))
                 counts["hits"] += len(rows)
                 named = ids.take(pa.array(rows)).cast(pa.large_string())
-                columns = [named, found["id"].cast(pa.large_string()), found["distance"]]
+                columns = [named, hits["id"].cast(pa.large_string()), hits["distance"]]
                 yield from pa.table(columns, schema=HITS).to_batches()
 
         safe = within.csv_safe
@@ -282,14 +282,16 @@ class _Inputs:
                 " fingerprint` made, or a field of numbers with --fingerprint-field"
             )
         for path in self._stored:
-            found = read_fingerprints(path)
-            self._check_recipe(path, found.recipe, found.bits)
+            fingerprint_file = read_fingerprints(path)
+            self._check_recipe(path, fingerprint_file.recipe, fingerprint_file.bits)
             self.has_ids = "id" in pq.read_schema(path).names
-            rows = np.arange(1, len(found.ids) + 1)
-            ids = _stored_ids(path, found) if self.has_ids else _named(path, rows)
+            rows = np.arange(1, len(fingerprint_file.ids) + 1)
+            ids = _stored_ids(path, fingerprint_file) if self.has_ids else _named(path, rows)
             for first in range(0, len(ids), ROWS_A_COMMIT):
                 part = slice(first, first + ROWS_A_COMMIT)
-                yield _Part(ids[part], found.values[part], partial(_place, path, rows[part]))
+                yield _Part(
+                    ids[part], fingerprint_file.values[part], partial(_place, path, rows[part])
+                )
         for number, source in enumerate(self._sources):
             for batch in source.batches(self._read, self._rejects):
                 progress.advance(batch.nbytes)
@@ -420,9 +422,9 @@ def _place(name: str, rows: Rows, row: int) -> str:
     return str(_named(name, rows[row : row + 1])[0])
 
 
-def _stored_ids(path: str, found: FingerprintFile) -> Any:
+def _stored_ids(path: str, fingerprint_file: FingerprintFile) -> Any:
     """The ids of a fingerprint file."""
-    column = found.ids
+    column = fingerprint_file.ids
     ids = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if ids.null_count:
         row = pc.index(ids.is_null(), True).as_py() + 1

@@ -61,17 +61,17 @@ def ask_texts(
     """What is similar to each text: the columns of SIMILAR_HITS; counts are added to."""
     sets = index.sets_of(texts)
     if reach.nearest is None:
-        found = index.query_batch(sets, reach.similarity, reach.limit)
-        counts["cut"] += int(found.schema.metadata[b"cut"])
+        hits = index.query_batch(sets, reach.similarity, reach.limit)
+        counts["cut"] += int(hits.schema.metadata[b"cut"])
     else:
-        found = index.nearest_batch(sets, reach.nearest, reach.by)
-    rows = found["row"].to_numpy()
+        hits = index.nearest_batch(sets, reach.nearest, reach.by)
+    rows = hits["row"].to_numpy()
     counts["queries"] += sets.size
     counts["empty"] += int(np.count_nonzero(np.diff(sets.offsets) == 0))
     counts["matched"] += len(np.unique(rows))
     counts["hits"] += len(rows)
     named = ids.take(pa.array(rows)).cast(pa.large_string())
-    columns = [named, found["id"].cast(pa.large_string()), found["similarity"]]
+    columns = [named, hits["id"].cast(pa.large_string()), hits["similarity"]]
     return pa.table(columns, schema=SIMILAR_HITS)
 
 
@@ -92,7 +92,7 @@ class Answer:
     is_empty: bool = False
 
 
-def ask_one(index: DurableIndex, asked: str | int, reach: Reach, nearest: int | None) -> Answer:
+def ask_one(index: DurableIndex, query: str | int, reach: Reach, nearest: int | None) -> Answer:
     """Ask an index of either kind about one text or fingerprint.
 
     Raises:
@@ -100,22 +100,22 @@ def ask_one(index: DurableIndex, asked: str | int, reach: Reach, nearest: int | 
     """
     check_reach(index, reach)
     if index.by == "similarity":
-        if not isinstance(asked, str):
+        if not isinstance(query, str):
             raise UsageError(
-                f"--fingerprint is {asked}, but the index is by similarity of features: use"
+                f"--fingerprint is {query}, but the index is by similarity of features: use"
                 " --query-text"
             )
-        features, what = index.sets_of([asked]).features, "similarity"
+        features, what = index.sets_of([query]).features, "similarity"
         is_empty = not len(features)
         if nearest is not None:
             return Answer(list(index.nearest(features, nearest)), None, what, is_empty)
         similar = index.query(features, reach.similarity, reach.limit)
         return Answer(list(similar), similar.total, what, is_empty)
-    code = index.fingerprint_of(asked) if isinstance(asked, str) else asked
+    code = index.fingerprint_of(query) if isinstance(query, str) else query
     if nearest is not None:
         return Answer(index.nearest(code, nearest), None, "distance", code is None)
-    found = index.query(code, reach.distance, reach.limit)
-    return Answer(found, found.total, "distance", code is None)
+    hits = index.query(code, reach.distance, reach.limit)
+    return Answer(hits, hits.total, "distance", code is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,18 +146,18 @@ def related_to(index: DurableIndex, identity: Any, n: int, by: str) -> list[Rela
     with index.snapshot() as seen:
         try:
             if seen.by == "similarity":
-                found: list[Any] = seen.nearest(seen.features(identity), n + 1, by)
+                hits: list[Any] = seen.nearest(seen.features(identity), n + 1, by)
             else:
                 check_by(index, by)
-                found = seen.nearest(seen.fingerprints_by_id([identity])[0], n + 1)
+                hits = seen.nearest(seen.fingerprints_by_id([identity])[0], n + 1)
         except KeyError:
             raise DataError(f"{index.path}: no document has the id {identity!r}") from None
-        found = [hit for hit in found if hit[0] != identity][:n]
-        has_texts = index.store == "text" and found
-        texts = seen.contents([hit[0] for hit in found]) if has_texts else [None] * len(found)
+        hits = [hit for hit in hits if hit[0] != identity][:n]
+        has_texts = index.store == "text" and hits
+        texts = seen.contents([hit[0] for hit in hits]) if has_texts else [None] * len(hits)
     return [
         Related(name, value, what, None if text is None else _first_words(text))
-        for (name, value), text in zip(found, texts, strict=True)
+        for (name, value), text in zip(hits, texts, strict=True)
     ]
 
 
@@ -218,36 +218,36 @@ class IndexStats:
 
     def __str__(self) -> str:
         """Lines for people."""
-        held = self.held
-        by_distance = "similarity" not in held
+        stats = self.held
+        by_distance = "similarity" not in stats
         lines = [
-            f"documents    {held['documents']:,}, and {held['removed']:,} removed ones to compact",
-            *(_by_distance(held) if by_distance else _by_similarity(held)),
-            f"ids          {_IDS[held['ids']]}",
-            f"stored       {_stored(held)}",
-            f"on disk      {held['bytes_on_disk']:,} bytes, {held['log_rows']:,} rows in the log",
+            f"documents    {stats['documents']:,}, and {stats['removed']:,} removed, to compact",
+            *(_by_distance(stats) if by_distance else _by_similarity(stats)),
+            f"ids          {_IDS[stats['ids']]}",
+            f"stored       {_stored(stats)}",
+            f"on disk      {stats['bytes_on_disk']:,} bytes, {stats['log_rows']:,} rows in the log",
         ]
         lines += [
             f"part {i:<7} {part['rows']:,} rows, {part['removed']:,} removed: {_made_of(part)}"
-            for i, part in enumerate(held["segments"], 1)
+            for i, part in enumerate(stats["segments"], 1)
         ]
-        if held["tail_rows"]:
+        if stats["tail_rows"]:
             scanned = ", which queries scan" if by_distance else ""
-            lines.append(f"newest       {held['tail_rows']:,} rows{scanned}")
+            lines.append(f"newest       {stats['tail_rows']:,} rows{scanned}")
         return "\n".join([*lines, *(["", str(self.plans)] if self.plans else [])])
 
 
-def _by_distance(held: dict[str, Any]) -> list[str]:
+def _by_distance(stats: dict[str, Any]) -> list[str]:
     return [
-        f"fingerprints {held['bits']} bits, recipe {held['recipe'] or 'none'}",
-        f"queries      within {held['distance']} bits, plan {held['plan']}",
+        f"fingerprints {stats['bits']} bits, recipe {stats['recipe'] or 'none'}",
+        f"queries      within {stats['distance']} bits, plan {stats['plan']}",
     ]
 
 
-def _by_similarity(held: dict[str, Any]) -> list[str]:
+def _by_similarity(stats: dict[str, Any]) -> list[str]:
     return [
-        f"features     recipe {held['recipe'] or 'none'}",
-        f"queries      {held['measure']} from {held['similarity']}",
+        f"features     recipe {stats['recipe'] or 'none'}",
+        f"queries      {stats['measure']} from {stats['similarity']}",
     ]
 
 
@@ -265,12 +265,12 @@ _IDS: Final = {None: "none yet", "int": "whole numbers", "str": "strings"}
 _KEPT: Final = {"none": "", "features": "feature hashes", "text": "texts"}
 
 
-def _stored(held: dict[str, Any]) -> str:
+def _stored(stats: dict[str, Any]) -> str:
     """What is kept of documents; beside rows, with the bytes that it takes."""
-    rows, kept = "fingerprints", _KEPT[held["store"]]
-    if "similarity" in held:
+    rows, kept = "fingerprints", _KEPT[stats["store"]]
+    if "similarity" in stats:
         rows, kept = "feature hashes", "texts" if kept == "texts" else ""
-    return f"{rows} and {kept}, {held['content_bytes']:,} bytes" if kept else rows
+    return f"{rows} and {kept}, {stats['content_bytes']:,} bytes" if kept else rows
 
 
 def index_stats(index: DurableIndex) -> IndexStats:
@@ -282,18 +282,18 @@ def index_stats(index: DurableIndex) -> IndexStats:
     from neardup.hamming.search.plan_comparison import plan
     from neardup.index.index_plans import FEATURES, plan_parts
 
-    held, count = index.stats(), len(index)
+    stats, count = index.stats(), len(index)
     if not count:
-        return IndexStats(held, None)
+        return IndexStats(stats, None)
     if index.by == "similarity":
-        stored = held["segments"]
+        stored = stats["segments"]
         sets = sum(part["sets"] for part in stored)
         features = sum(part["features"] for part in stored) / sets if sets else FEATURES
-        parts = [part["rows"] for part in stored] + [held["tail_rows"]] * bool(held["tail_rows"])
-        asked = features, float(index.similarity), index.measure
-        texts = held["content_bytes"] / count if held["store"] == "text" else 0.0
-        return IndexStats(held, plan_parts(parts, *asked, texts))
+        parts = [part["rows"] for part in stored] + [stats["tail_rows"]] * bool(stats["tail_rows"])
+        workload = features, float(index.similarity), index.measure
+        texts = stats["content_bytes"] / count if stats["store"] == "text" else 0.0
+        return IndexStats(stats, plan_parts(parts, *workload, texts))
     step = max(1, count // SAMPLE_ROWS)
     codes = np.concatenate([codes[::step] for _, codes in index.batches()])
     reach = index.distance
-    return IndexStats(held, plan(count, reach, index.bits, fingerprints=codes))
+    return IndexStats(stats, plan(count, reach, index.bits, fingerprints=codes))

@@ -181,8 +181,8 @@ def _marked(data: bytes, answer: Answer, *, is_json: bool) -> bytes:
     """A line with its answer: a last field of its object, or fields before it."""
     near, score = answer.near or (None, None)
     if not is_json:
-        found = "\t" if near is None else f"{near}\t{score}"
-        return f"{answer.state}\t{found}\t".encode() + data + b"\n"
+        near_and_score = "\t" if near is None else f"{near}\t{score}"
+        return f"{answer.state}\t{near_and_score}\t".encode() + data + b"\n"
     mark: dict[str, Any] = {"state": answer.state}
     if near is not None:
         name = "distance" if isinstance(score, int) else "similarity"

@@ -87,13 +87,13 @@ def pairs_file(
         batches = _told(reader.batches(), shown)
         with open_rows(batches, reader.bits, limits.tmp) as (rows, bits):
             watch.begin("match")
-            with joined_rows(rows, bits, distance, plan, limits, shown) as found:
+            with joined_rows(rows, bits, distance, plan, limits, shown) as joined:
                 watch.begin("write")
                 with RowIds(rows.count, limits.tmp) as ids:
-                    named = _named(found, reader, ids)
+                    named = _named(joined, reader, ids)
                     write_table(written, output, NAMED_PAIRS, named, csv_safe=csv_safe)
-                    spilled = rows.nbytes + found.spilled + ids.nbytes
-                pairs = found.spool.count
+                    spilled = rows.nbytes + joined.spilled + ids.nbytes
+                pairs = joined.spool.count
         written.commit()
     return PairsSummary(
         rows.count, pairs, distance, bits, plan, output, spilled, seconds=watch.stop(),
@@ -200,7 +200,7 @@ def fingerprint_files_of(paths: str | Sequence[str]) -> list[str]:
     files = []
     for path in [paths] if isinstance(paths, str) else paths:
         many = glob.has_magic(path) or Path(path).is_dir()
-        files += [found.path for found in find_files(path)] if many else [path]
+        files += [file.path for file in find_files(path)] if many else [path]
     return files
 
 
@@ -210,11 +210,11 @@ def _told(batches: Iterator[Any], progress: Progress) -> Iterator[Any]:
         progress.advance(batch.nbytes)
 
 
-def _named(found: FoundPairs, reader: FingerprintReader, ids: RowIds) -> Iterator[pa.RecordBatch]:
-    for numbers in found.spool.row_numbers():
+def _named(pairs: FoundPairs, reader: FingerprintReader, ids: RowIds) -> Iterator[pa.RecordBatch]:
+    for numbers in pairs.spool.row_numbers():
         ids.want(numbers)
     ids.fill(reader.ids())
-    for batch in found.batches():
+    for batch in pairs.batches():
         sides = [ids.take(batch[side].to_numpy()) for side in ("left", "right")]
         yield pa.record_batch([*batch.columns, *sides], schema=NAMED_PAIRS)
 
@@ -258,17 +258,17 @@ class RowIds:
         for batch in batches:
             last = first + len(batch)
             flags = np.unpackbits(self._bits[first >> 3 : last + 7 >> 3], bitorder="little")
-            wanted = np.flatnonzero(flags[first & 7 :][: len(batch)])
+            rows = np.flatnonzero(flags[first & 7 :][: len(batch)])
             first = last
-            if not len(wanted):
+            if not len(rows):
                 continue
-            ids = batch.take(pa.array(wanted)).fill_null("")
+            ids = batch.take(pa.array(rows)).fill_null("")
             self._ends.append(total + np.cumsum(pc.binary_length(ids).to_numpy()))
             data = b"".join(ids.cast(pa.large_binary()).to_pylist())
             self._text.append(np.frombuffer(data, np.uint8))
             total, self._count = total + len(data), self._count + len(ids)
-        held = np.bitwise_count(self._bits.view(np.uint64)).astype(np.int64)
-        self._before = np.cumsum(held) - held
+        counts = np.bitwise_count(self._bits.view(np.uint64)).astype(np.int64)
+        self._before = np.cumsum(counts) - counts
 
     def take(self, numbers: Any) -> pa.Array:
         """The ids of wanted rows."""
@@ -276,8 +276,8 @@ class RowIds:
         below = (np.uint64(1) << (numbers & 63).astype(np.uint64)) - np.uint64(1)
         places = self._before[numbers >> 6] + np.bitwise_count(words & below)
         buffers = [pa.py_buffer(_mapped(file)) for file in (self._ends, self._text)]
-        held = pa.LargeStringArray.from_buffers(self._count, *buffers)
-        return held.take(pa.array(places))
+        ids = pa.LargeStringArray.from_buffers(self._count, *buffers)
+        return ids.take(pa.array(places))
 
     def __enter__(self) -> Self:
         """Give itself."""

@@ -60,9 +60,9 @@ class Origin:
             return texts_of(names, paths, self.read, tmp, self.read.input_format)
         rows = np.arange(self.decision.kept_by.size)
         every = self.addresses.of(rows).cast(pa.large_string())
-        found = pc.index_in(pa.array(sorted(names), pa.large_string()), value_set=every)
+        places = pc.index_in(pa.array(sorted(names), pa.large_string()), value_set=every)
         texts = pa.chunked_array([each.texts for each in self.inputs.batches])
-        known = zip(sorted(names), found.to_pylist(), strict=True)
+        known = zip(sorted(names), places.to_pylist(), strict=True)
         return {name: texts[row].as_py() for name, row in known if row is not None}
 
 
@@ -189,12 +189,12 @@ class DedupResult:
         """
         from neardup.pipeline.report_again import report_of
 
-        told = None if summary is None else os.fspath(summary)
+        summary_path = None if summary is None else os.fspath(summary)
         origin = self.origin
         report_of(
             origin.inputs,
             lambda documents: self._decision(len(documents)),
-            ReportOptions(os.fspath(path), lowest, source, told),
+            ReportOptions(os.fspath(path), lowest, source, summary_path),
             origin.rule,
             origin.choice,
             origin.read,
@@ -242,8 +242,8 @@ class DedupResult:
 
     def __repr__(self) -> str:
         """Counts; the arrays would fill the screen."""
-        found = self.summary
-        return f"DedupResult(read={found.read}, kept={found.kept}, dropped={found.dropped})"
+        summary = self.summary
+        return f"DedupResult(read={summary.read}, kept={summary.kept}, dropped={summary.dropped})"
 
     def __str__(self) -> str:
         """The summary's lines."""

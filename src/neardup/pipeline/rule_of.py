@@ -56,8 +56,8 @@ def rule_of(
             )
         kind = "jaccard" if measure is None else measure
         return Rule(similarity, distance, verify, kind, recipe_of(recipe))
-    asked = question_for(question, similarity, measure, recipe)
-    return Rule(asked.similarity, None, verify, asked.measure, asked.recipe)
+    resolved = question_for(question, similarity, measure, recipe)
+    return Rule(resolved.similarity, None, verify, resolved.measure, resolved.recipe)
 
 
 def question_of_index(folder: str | os.PathLike[str]) -> Question | None:
@@ -68,5 +68,5 @@ def question_of_index(folder: str | os.PathLike[str]) -> Question | None:
     from neardup.index.durable import DurableIndex
 
     with DurableIndex.open(folder, create=False, readonly=True) as index:
-        found: Question | None = getattr(index, "question", None)
-        return found
+        question: Question | None = getattr(index, "question", None)
+        return question

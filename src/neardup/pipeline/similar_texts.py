@@ -122,20 +122,20 @@ def _within(side: _Side, rule: Rule, workers: int | None) -> tuple[Rows, Rows, A
     """The pairs of one side, and the similarity of each."""
     sets = side.documents.sets
     chunks = list(similar_sets(sets, rule.match, workers))
-    found = np.concatenate([np.zeros((0, 2), np.int64), *chunks])
-    left, right = found[np.lexsort((found[:, 1], found[:, 0]))].T
+    pairs = np.concatenate([np.zeros((0, 2), np.int64), *chunks])
+    left, right = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))].T
     return left, right, similarities(sets, left, right, rule.measure)
 
 
 def _across(one: _Side, other: _Side, rule: Rule, workers: int | None) -> tuple[Rows, Rows, Any]:
     """The pairs of two sides: the right one is an index, which the left one is asked."""
     index = Index(similarity=rule.match.similarity, measure=rule.measure)
-    stored, asked = (np.flatnonzero(side.documents.sizes) for side in (other, one))
-    if not len(stored) or not len(asked):
-        return stored[:0], asked[:0], np.zeros(0)
+    stored, queries = (np.flatnonzero(side.documents.sizes) for side in (other, one))
+    if not len(stored) or not len(queries):
+        return stored[:0], queries[:0], np.zeros(0)
     index.add(stored, other.documents.features_of(stored))
-    table = index.query_batch(one.documents.features_of(asked), workers=workers)
-    left, right = asked[table["row"].to_numpy()], table["id"].to_numpy()
+    table = index.query_batch(one.documents.features_of(queries), workers=workers)
+    left, right = queries[table["row"].to_numpy()], table["id"].to_numpy()
     order = np.lexsort((right, left))
     return left[order], right[order], table["similarity"].to_numpy()[order]
 

@@ -80,7 +80,7 @@ def _make_fingerprints() -> None:
     table = DocumentFrequencies.learn(_TEXTS, Recipe(ngram=1))
     recipes = [Recipe(tokens=x, weight=y) for x, y in product(("words", "chars"), ("set", "log"))]
     recipes += [Recipe(bits=128), Recipe(top=2), Recipe(stopwords=("the",))]
-    recipes += [Recipe(hash=x) for x, found in HASHES.items() if not found.unfit]
+    recipes += [Recipe(hash=x) for x, hash_ in HASHES.items() if not hash_.unfit]
     recipes.append(Recipe(ngram=1, weight="tfidf", idf=table.digest))
     for recipe in recipes:
         fingerprints(_TEXTS, recipe)

@@ -35,12 +35,12 @@ def cut(totals: npt.NDArray[np.int64], most: int) -> list[tuple[int, int]]:
         [(0, 3), (3, 5)]
     """
     sums = np.cumsum(totals)
-    found, first, before = [], 0, 0
+    cuts, first, before = [], 0, 0
     while first < len(totals) and before < sums[-1]:
         last = max(first + 1, int(np.searchsorted(sums, before + most, side="right")))
-        found.append((first, last))
+        cuts.append((first, last))
         first, before = last, int(sums[last - 1])
-    return found
+    return cuts
 
 
 def check_arrow(data: Any) -> None:

@@ -52,10 +52,10 @@ def memory_bytes(size: str | int | None) -> int:
     """
     if size is None:
         return default_memory()
-    found = _SIZE.fullmatch(str(size).strip())
-    if found is None:
+    match = _SIZE.fullmatch(str(size).strip())
+    if match is None:
         raise UsageError(f"memory is {size!r}: use a size such as 500M or 4G")
-    nbytes = int(float(found[1]) * (1 << _UNITS[found[2].lower()]))
+    nbytes = int(float(match[1]) * (1 << _UNITS[match[2].lower()]))
     if nbytes < LEAST:
         raise UsageError(f"memory is {size!r}: use at least {LEAST >> 20}M")
     return nbytes

@@ -205,14 +205,14 @@ def uninterrupted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    held: list[int] = []
+    received: list[int] = []
     before = {each: signal.getsignal(each) for each in SIGNALS}
 
     def hold(number: int, frame: Any) -> None:
         handler = before[signal.Signals(number)]
-        if held and callable(handler):
+        if received and callable(handler):
             handler(number, frame)
-        held.append(number)
+        received.append(number)
 
     caught = [each for each in SIGNALS if callable(before[each])]
     for each in caught:
@@ -222,5 +222,5 @@ def uninterrupted() -> Iterator[None]:
     finally:
         for each in caught:
             signal.signal(each, before[each])
-    if held:
-        signal.raise_signal(held[0])
+    if received:
+        signal.raise_signal(received[0])

@@ -93,10 +93,10 @@ def _quota() -> int | None:
 def _processors() -> int:
     """Those that this process may use, and its container has the time of."""
     if hasattr(os, "sched_getaffinity"):
-        found = len(os.sched_getaffinity(0))
+        count = len(os.sched_getaffinity(0))
     else:
-        found = os.cpu_count() or 1
-    return min(found, _quota() or found)
+        count = os.cpu_count() or 1
+    return min(count, _quota() or count)
 
 
 def in_threads(workers: int, work: Callable[[int, Any], None], tasks: Iterable[Any]) -> None:
@@ -166,7 +166,7 @@ def ahead(
     # tasks is never entered twice. The queue has the order of the tasks, whoever ends first.
     running: deque[tuple[Future[R], int]] = deque()
     failure: Exception | None = None
-    held, todo = 0, iter(tasks)
+    pending_bytes, todo = 0, iter(tasks)
     with ThreadPoolExecutor(workers) as pool:
         while True:
             try:
@@ -177,11 +177,11 @@ def ahead(
                 failure = error
                 break
             running.append((pool.submit(work, task), size(task)))
-            held += running[-1][1]
+            pending_bytes += running[-1][1]
             del task
-            while len(running) > workers or held > most:
+            while len(running) > workers or pending_bytes > most:
                 done, nbytes = running.popleft()
-                held -= nbytes
+                pending_bytes -= nbytes
                 yield done.result()
         while running:
             yield running.popleft()[0].result()

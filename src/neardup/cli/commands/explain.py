@@ -51,15 +51,15 @@ def explain(
     """
     from neardup.fingerprinting.explanation import explain as explained
 
-    found: Explanation | PairExplanation
+    explanation: Explanation | PairExplanation
     given = two_texts.texts(documents or [], text_a, text_b, reading)
     if not given:
         raise UsageError("name a document: a file, or --text-a TEXT")
     if len(given) == 1:
-        found = explained(given[0], recipe=made, show=show, top=two_texts.tops(top))
+        explanation = explained(given[0], recipe=made, show=show, top=two_texts.tops(top))
     else:
-        found = explained(given[0], given[1], made, show=show, top=two_texts.tops(top))
+        explanation = explained(given[0], given[1], made, show=show, top=two_texts.tops(top))
     if json:
-        echo(json_format.dumps(found.to_dict()))
+        echo(json_format.dumps(explanation.to_dict()))
     else:
-        echo(str(found))
+        echo(str(explanation))

@@ -84,17 +84,17 @@ def pairs(
     from neardup.pipeline import clusters_file, new_pairs_file, pairs_file
 
     limits = Limits(memory, tmp, workers)
-    found: ClustersSummary | PairsSummary
+    summary: ClustersSummary | PairsSummary
     with progress() as shown:
         if clusters is not None:
             policy = policy or "greedy"
             given = clusters, distance, plan, policy, limits, shown
-            found = clusters_file(fingerprints, *given, csv_safe=csv_safe)
+            summary = clusters_file(fingerprints, *given, csv_safe=csv_safe)
         else:
             assert output is not None  # noqa: S101  # checked above
-            asked = output, distance, plan, limits, shown
+            settings = output, distance, plan, limits, shown
             if against:
-                found = new_pairs_file(fingerprints, against, *asked, csv_safe=csv_safe)
+                summary = new_pairs_file(fingerprints, against, *settings, csv_safe=csv_safe)
             else:
-                found = pairs_file(fingerprints, *asked, csv_safe=csv_safe)
-    print_summary(found, json)
+                summary = pairs_file(fingerprints, *settings, csv_safe=csv_safe)
+    print_summary(summary, json)

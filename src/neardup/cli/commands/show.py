@@ -74,25 +74,25 @@ def show(
     facts, names = kept_options(duplicates), shared.field_names(fields)
     reading = reading.completed(facts)
     read, paths = reading.options(memory), inputs or kept_inputs(duplicates, facts)
-    found = removed_documents(duplicates, paths, read, number, reading.input_format, names)
+    removed = removed_documents(duplicates, paths, read, number, reading.input_format, names)
     if json:
-        for each in found.documents:
+        for each in removed.documents:
             echo(json_format.dumps(each.to_dict()))
     elif sys.stdout.isatty():
-        _print_in_colour(found, context)
+        _print_in_colour(removed, context)
     else:
-        for styled in _lines(found, context):
+        for styled in _lines(removed, context):
             echo("".join(_marked(kind, part) for kind, part in styled))
 
 
-def _lines(found: Removed, context: int) -> Iterator[list[tuple[str, str]]]:
+def _lines(removed: Removed, context: int) -> Iterator[list[tuple[str, str]]]:
     """Lines of (kind, text): kinds of runs, or "head"."""
     legend = [(kind, meaning) for kind, meaning in _LEGEND.items()]
-    if found.documents:
+    if removed.documents:
         yield [legend[0], ("equal", "  "), legend[1]]
-    for at, each in enumerate(found.documents, 1):
+    for at, each in enumerate(removed.documents, 1):
         yield [("equal", "")]
-        yield [("head", f"{at} of {found.total:,}{_measured(each)}")]
+        yield [("head", f"{at} of {removed.total:,}{_measured(each)}")]
         yield [("equal", f"kept {shown(each.kept)}, dropped {shown(each.dropped)}")]
         for name, kept, dropped in each.fields:
             yield [("equal", f"{shown(name)}: "), *_both(kept, dropped)]
@@ -108,11 +108,11 @@ def _lines(found: Removed, context: int) -> Iterator[list[tuple[str, str]]]:
         yield [(run.kind, shown(run.text, lines=True)) for run in diff.brief(context)]
         if any(diff.cut):
             yield [("head", f"{diff.cut[0]:,} and {diff.cut[1]:,} further words are not compared")]
-    more = found.total - len(found.documents)
+    more = removed.total - len(removed.documents)
     if more:
         yield [("equal", "")]
-        yield [("head", f"{more:,} more are at least as similar; --show {found.total} shows all")]
-    elif not found.total:
+        yield [("head", f"{more:,} more are at least as similar; --show {removed.total} shows all")]
+    elif not removed.total:
         yield [("head", "nothing was removed")]
 
 
@@ -138,14 +138,14 @@ def _marked(kind: str, text: str) -> str:
     return f"{text[:at]}{begin}{inner}{end}{text[at + len(inner) :]}"
 
 
-def _print_in_colour(found: Removed, context: int) -> None:
+def _print_in_colour(removed: Removed, context: int) -> None:
     from rich.console import Console
     from rich.text import Text
 
     console = Console(highlight=False)
     lines: list[Any] = [
         Text.assemble(*((part, _STYLES.get(kind, "bold")) for kind, part in styled))
-        for styled in _lines(found, context)
+        for styled in _lines(removed, context)
     ]
     height = sum(-(-max(1, line.cell_len) // console.width) for line in lines)
     if height < shutil.get_terminal_size().lines or not sys.stdin.isatty():

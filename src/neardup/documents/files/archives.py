@@ -86,20 +86,20 @@ def find_documents(path: str, tmp: str | None = None) -> list[InputFile]:
         FileError: As `find_files`.
     """
     archive, below = _led_into(path)
-    found = []
+    files = []
     for file in find_files(archive):
         if file.path == "-" or not is_archive(file.path):
-            found.append(file)
+            files.append(file)
             continue
         prefix = "" if file.is_named else f"{file.relative}/"
         for entry in _opened(file.path, tmp).listed():
             relative = _below(entry.name, below)
             if relative is not None:
                 place = f"{file.path}/{entry.name}"
-                found.append(InputFile(place, prefix + relative, entry.nbytes, inside=entry))
-    if below and not found:
+                files.append(InputFile(place, prefix + relative, entry.nbytes, inside=entry))
+    if below and not files:
         raise DataError(f"{archive}: there is no {quoted([below])} in it")
-    return found
+    return files
 
 
 def _led_into(path: str) -> tuple[str, str]:

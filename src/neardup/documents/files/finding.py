@@ -199,7 +199,7 @@ def _find_remote(uri: str) -> list[InputFile]:
         else:
             return [InputFile(uri, posixpath.basename(key), is_named=True)]
     prefix = f"{base.rstrip('/')}/" if base else ""
-    found = []
+    files = []
     for name, info in listed.items():
         if info["type"] != "file":
             continue
@@ -210,16 +210,16 @@ def _find_remote(uri: str) -> list[InputFile]:
             )
         relative = name[len(prefix) :]
         if not _is_hidden(relative):
-            found.append(InputFile(fs.unstrip_protocol(name), relative, _size(info)))
-    return _checked(uri, sorted(found, key=_relative), is_pattern=is_pattern)
+            files.append(InputFile(fs.unstrip_protocol(name), relative, _size(info)))
+    return _checked(uri, sorted(files, key=_relative), is_pattern=is_pattern)
 
 
-def _checked(path: str, found: list[InputFile], *, is_pattern: bool = False) -> list[InputFile]:
-    if not found and is_pattern:
+def _checked(path: str, files: list[InputFile], *, is_pattern: bool = False) -> list[InputFile]:
+    if not files and is_pattern:
         raise FileError(f"cannot read {path}: no file matches the pattern")
-    if not found:
+    if not files:
         raise DataError(f"{path}: a folder without documents; name one that holds files")
-    return found
+    return files
 
 
 def _fixed_part(pattern: str) -> str:
@@ -237,5 +237,5 @@ def _size(info: dict[str, Any]) -> int:
     return int(info.get("size") or 0)
 
 
-def _relative(found: InputFile) -> str:
-    return found.relative
+def _relative(file: InputFile) -> str:
+    return file.relative

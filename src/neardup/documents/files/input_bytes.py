@@ -86,13 +86,13 @@ class WrappedInput:
 class RegularInput:
     """A file on disk: nothing is copied; a change between two readings is noticed."""
 
-    def __init__(self, path: str, found: os.stat_result, at: str | None = None) -> None:
+    def __init__(self, path: str, status: os.stat_result, at: str | None = None) -> None:
         """Remember the file's size and time; it is opened `at` a path if its own is not used."""
         self.name = path
         self.path: str | None = path
         self._at = path if at is None else at
-        self.nbytes: int | None = found.st_size
-        self._state = _state(found)
+        self.nbytes: int | None = status.st_size
+        self._state = _state(status)
 
     def open(self) -> ByteReader:
         """Start reading from the first byte, decompressed."""
@@ -194,20 +194,20 @@ def find_input(path: str, tmp: str | None = None, at: str | None = None) -> Inpu
     if is_uri(path):
         return RemoteInput(path)
     try:
-        found = Path(at or path).stat()
+        status = Path(at or path).stat()
     except OSError as error:
         raise file_error(path, "read", error) from None
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise FileError(f"cannot read {path}: it is a directory; name the files in it")
     if not os.access(at or path, os.R_OK):
         raise FileError(f"cannot read {path}: Permission denied")
-    if stat.S_ISREG(found.st_mode):
-        return RegularInput(path, found, at)
+    if stat.S_ISREG(status.st_mode):
+        return RegularInput(path, status, at)
     return StreamInput(path, tmp)
 
 
-def _state(found: os.stat_result) -> tuple[int, ...]:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+def _state(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _head(file: io.FileIO) -> bytes:

@@ -81,9 +81,9 @@ def missing_field(
     return BadRecordError(what, f"pass {option} FIELD")
 
 
-def check_names(place: str, names: Sequence[str], wanted: str | None = None) -> None:
+def check_names(place: str, names: Sequence[str], expected: str | None = None) -> None:
     """Raise DataError if two columns have one name: the wanted one, or any that is not blank."""
-    once = {wanted} if wanted is not None else set(names) - {""}
+    once = {expected} if expected is not None else set(names) - {""}
     twice = next((name for name in names if name in once and names.count(name) > 1), None)
     if twice is not None:
         raise DataError(f"{place}: there are two columns {quoted([twice])}; rename one")

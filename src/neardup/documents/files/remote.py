@@ -61,12 +61,12 @@ def locate(uri: str) -> tuple[Any, str]:
         ) from None
     with remote_errors(uri, "open"):
         try:
-            found: tuple[Any, str] = url_to_fs(uri)
+            filesystem_and_key: tuple[Any, str] = url_to_fs(uri)
         except ImportError as error:
             raise UsageError(f"{uri}: {_one_line(error)}") from None
         except ValueError as error:
             raise UsageError(f"{uri}: {_one_line(error)}; use a path or a known URI") from None
-        return found
+        return filesystem_and_key
 
 
 @contextmanager
@@ -94,11 +94,11 @@ class RemoteInput:
         self.name = uri
         self.path: str | None = uri
         self._fs, self._key = locate(uri)
-        found = self._found()
-        if found["type"] != "file":
+        info = self._found()
+        if info["type"] != "file":
             raise FileError(f"cannot read {uri}: it is a directory; name the files in it")
-        self.nbytes: int | None = found.get("size")
-        self._state = _state(found)
+        self.nbytes: int | None = info.get("size")
+        self._state = _state(info)
 
     def open(self) -> ByteReader:
         """Start reading from the first byte, decompressed."""
@@ -125,8 +125,8 @@ class RemoteInput:
 
     def _found(self) -> dict[str, Any]:
         with remote_errors(self.name, "read"):
-            found: dict[str, Any] = self._fs.info(self._key)
-            return found
+            info: dict[str, Any] = self._fs.info(self._key)
+            return info
 
     def open_file(self) -> io.RawIOBase:
         """Start reading the file as it is."""
@@ -164,5 +164,5 @@ class _RemoteFile(io.RawIOBase):
         super().close()
 
 
-def _state(found: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(found.get(name) for name in _STAMPS)
+def _state(info: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(info.get(name) for name in _STAMPS)

@@ -92,19 +92,19 @@ class CsvSource(TextSource):
                 fields = records.fields(self.delimiter)
                 part = min(options.batch_bytes, PART_BYTES)
                 while (block := lines.block(part)) or lines.is_long:
-                    first, found = lines.number + 1, None
+                    first, fields_of_block = lines.number + 1, None
                     if (
                         CsvSource.plainly_parsed > _KERNEL_PAYS
                         and len(block) <= options.record_bytes
                     ):
-                        found = fields.find(block)
-                    if found is None:
+                        fields_of_block = fields.find(block)
+                    if fields_of_block is None:
                         CsvSource.plainly_parsed += len(block)
-                        found = records.read(lines, max(1, len(block)))
+                        fields_of_block = records.read(lines, max(1, len(block)))
                     else:
-                        lines.skip(int(found.lengths.sum()), found.lines)
-                    self._spans.add(found.lengths, found.accepted)
-                    joiner.add(found.columns, found.rows + first)
+                        lines.skip(int(fields_of_block.lengths.sum()), fields_of_block.lines)
+                    self._spans.add(fields_of_block.lengths, fields_of_block.accepted)
+                    joiner.add(fields_of_block.columns, fields_of_block.rows + first)
                     if lines.offset - start >= options.batch_bytes:
                         yield from joiner.take(reader.consumed)
                         start = lines.offset
@@ -143,13 +143,13 @@ class CsvSource(TextSource):
         csv.field_size_limit(_FIELD_LIMIT)
         head = lines.block(_SNIFFED_BYTES).decode(errors="replace")
         self._before = b""
-        told = separator_line(head)
-        if told is not None:
+        separator = separator_line(head)
+        if separator is not None:
             self._before = lines.line()
-        if self.format == "csv" and (told or self.delimiter_given) is None:
+        if self.format == "csv" and (separator or self.delimiter_given) is None:
             self.delimiter = sniffed_delimiter(head.removeprefix("\ufeff"))
         else:
-            self.delimiter = self.delimiter_given or told or self.delimiter
+            self.delimiter = self.delimiter_given or separator or self.delimiter
         lines.delimiter = self.delimiter
 
     def _sample(self, head: bytes) -> list[list[str]]:
@@ -223,8 +223,8 @@ class _Records:
     def fields(self, delimiter: str) -> CsvFields:
         """The quick way to the same columns."""
         others = (self._id, self._within, self._number)
-        wanted = self._text + [column for column in others if column is not None]
-        return CsvFields(self._options, delimiter, self._width, wanted)
+        columns = self._text + [column for column in others if column is not None]
+        return CsvFields(self._options, delimiter, self._width, columns)
 
     def read(self, lines: CsvLines, nbytes: int) -> Fields:
         """Read records of at least `nbytes`, or up to the end of the file."""
@@ -302,10 +302,10 @@ def _record(lines: CsvLines, width: int) -> list[str]:
 
 
 def _undecodable(record: bytes) -> BadRecordError:
-    found = encoding_advice(record)
-    if found is None:
+    advice = encoding_advice(record)
+    if advice is None:
         return BadRecordError("not UTF-8")
-    return BadRecordError(f"not UTF-8{found[0]}", found[1])
+    return BadRecordError(f"not UTF-8{advice[0]}", advice[1])
 
 
 def _broken(error: csv.Error) -> BadRecordError:

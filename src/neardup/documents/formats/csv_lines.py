@@ -29,8 +29,8 @@ _SEPARATOR: Final = re.compile(r"\ufeff?\"?sep=(.)\"?\r?\n", re.ASCII)
 
 def separator_line(text: str) -> str | None:
     """The delimiter that a first line "sep=;" names, as spreadsheets write it; None without one."""
-    found = _SEPARATOR.match(text)
-    return found[1] if found is not None and found[1].isascii() else None
+    match = _SEPARATOR.match(text)
+    return match[1] if match is not None and match[1].isascii() else None
 
 
 def sniffed_delimiter(text: str) -> str:
@@ -82,13 +82,13 @@ class CsvFields:
         options: ReadOptions,
         delimiter: str,
         width: int,
-        wanted: Sequence[int],
+        columns: Sequence[int],
     ) -> None:
         """Take the fields; nothing is compiled yet."""
         self._options = options
         self._delimiter = np.uint8(ord(delimiter))
         self._width = width
-        self._wanted = np.array(wanted, np.int64)
+        self._wanted = np.array(columns, np.int64)
         self._tail = np.empty(64, np.uint8)
         self._marks = np.empty(0, np.int32)
         self._line_numbers = np.empty(0, np.int32)
@@ -110,8 +110,8 @@ class CsvFields:
         ends, accepted = np.empty(lines, np.int64), np.empty(lines, np.bool_)
         rows, places = np.empty(lines, np.int64), np.empty((len(self._wanted), lines, 2), np.int32)
         marked = Marked(self._marks, self._quotes, self._line_numbers)
-        found = Records(ends, accepted, rows, places)
-        records = walk_marks(data, marked, count, self._width, self._wanted, found)
+        located = Records(ends, accepted, rows, places)
+        records = walk_marks(data, marked, count, self._width, self._wanted, located)
         if records < 0:
             return None
         columns = [self._column(data, places[i], records) for i in range(len(self._wanted))]

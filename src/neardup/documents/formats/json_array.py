@@ -299,5 +299,5 @@ def _empty_frame(name: str, text: str, path: str | None) -> tuple[str, str, str]
 
 
 def _after_blank(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
-    return at if found is None else found.end()
+    match = _BLANK.match(text, at)
+    return at if match is None else match.end()

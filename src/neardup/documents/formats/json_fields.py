@@ -34,10 +34,10 @@ class JsonFields:
             finder = self._idle.pop()
         except IndexError:
             finder = _Finder(self._options)
-        found = finder.find(block)
+        spans = finder.find(block)
         if len(block) <= _KEPT_BYTES:
             self._idle.append(finder)
-        return found
+        return spans
 
 
 class _Finder:
@@ -66,9 +66,9 @@ class _Finder:
         fields = len(self._name_ends)
         ends, accepted = np.empty(lines, np.int64), np.empty(lines, np.bool_)
         places, kinds = np.empty((fields, lines, 2), np.int32), np.empty((fields, lines), np.uint8)
-        wanted = FieldRule(self._names, self._name_ends, self._allowed())
+        rule = FieldRule(self._names, self._name_ends, self._allowed())
         records = walk_marks(
-            data, self._marks, count, self._backslashes, wanted, self._scratch,
+            data, self._marks, count, self._backslashes, rule, self._scratch,
             Records(ends, accepted, places, kinds),
         )  # fmt: skip
         if records < 0:

@@ -103,10 +103,10 @@ class JsonlSource(TextSource):
         start = 0
         with self._input.open() as reader, closing(self._parts(reader, options)) as parts:
             for part, fields in parts:
-                found = self._parse(parser, part.data, row, rejects) if fields is None else fields
-                self._spans.add(found.lengths, found.accepted)
-                joiner.add(found.columns, found.rows + row)
-                row += found.lines
+                parsed = self._parse(parser, part.data, row, rejects) if fields is None else fields
+                self._spans.add(parsed.lengths, parsed.accepted)
+                joiner.add(parsed.columns, parsed.rows + row)
+                row += parsed.lines
                 if part.long_line is not None:
                     self._pass_over(part.long_line, row, options, rejects)
                     row += 1
@@ -350,10 +350,10 @@ def _within(record: dict[str, Any], name: str) -> str | None:
     return None if value is None else str(value)
 
 
-def _wrong_type(name: str, value: Any, wanted: str, option: str) -> BadRecordError:
+def _wrong_type(name: str, value: Any, expected: str, option: str) -> BadRecordError:
     """A record whose field has another type; only of a missing value it is said how to skip it."""
     advice = _FIX if value is None else _fix_or_name(option)
-    return BadRecordError(f"{name} is {_KINDS[type(value)]}, not {wanted}", advice)
+    return BadRecordError(f"{name} is {_KINDS[type(value)]}, not {expected}", advice)
 
 
 def _fix_or_name(option: str) -> str:
@@ -408,8 +408,8 @@ def _text_like(record: dict[str, Any]) -> str | None:
     sizes = {name: len(value) for name, value in record.items() if isinstance(value, str)}
     for outer, inner in record.items():
         if isinstance(inner, dict):
-            found = {f"{outer}.{x}": len(v) for x, v in inner.items() if isinstance(v, str)}
-            sizes.update(found)
+            lengths = {f"{outer}.{x}": len(v) for x, v in inner.items() if isinstance(v, str)}
+            sizes.update(lengths)
     return longest_field(sizes)
 
 

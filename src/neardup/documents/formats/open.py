@@ -80,8 +80,8 @@ def open_sources(
         >>> open_sources(["-"])[0].name
         '<stdin>'
     """
-    told = InputFormat.of(format)
-    name = told.name
+    input_format = InputFormat.of(format)
+    name = input_format.name
     if name is not None and name not in {*FORMATS, _TEXT}:
         raise UsageError(f"unknown format {name!r}: use one of {', '.join([*FORMATS, _TEXT])}")
     if list(paths).count("-") > 1:
@@ -91,8 +91,8 @@ def open_sources(
         files = _without_marks(files)
     _check_once(files)
     if name == _TEXT or (name is None and _are_documents(files)):
-        return [_open_text(files, tmp, told)] if files else []
-    return [open_records(file, tmp, told) for file in files]
+        return [_open_text(files, tmp, input_format)] if files else []
+    return [open_records(file, tmp, input_format) for file in files]
 
 
 def read_table(
@@ -194,7 +194,7 @@ def _holds_records(file: InputFile) -> bool:
     return file.path == "-" or format_of_path(file.path) is not None
 
 
-def _open_text(files: Sequence[InputFile], tmp: str | None, told: InputFormat) -> Source:
+def _open_text(files: Sequence[InputFile], tmp: str | None, input_format: InputFormat) -> Source:
     sized = []
     for file in files:
         nbytes: int | None = file.nbytes
@@ -203,27 +203,34 @@ def _open_text(files: Sequence[InputFile], tmp: str | None, told: InputFormat) -
             if nbytes is None:
                 raise UsageError(f"{file.path}: a text file cannot be a stream; use a file")
         sized.append(replace(file, nbytes=nbytes or 0))
-    return TextFilesSource(sized, told.encoding)
+    return TextFilesSource(sized, input_format.encoding)
 
 
-def open_records(file: InputFile, tmp: str | None, told: InputFormat) -> Source:
+def open_records(file: InputFile, tmp: str | None, input_format: InputFormat) -> Source:
     """Open one file of records; FileError if it is not readable."""
-    name = told.name or ("jsonl" if file.path == "-" else format_of_path(file.path)) or "jsonl"
+    name = (
+        input_format.name or ("jsonl" if file.path == "-" else format_of_path(file.path)) or "jsonl"
+    )
     origin = _input_of(file, tmp)
     if name in _OF_TEXT:
         head = _head(origin)
-        encoding = told.encoding or encoding_of_bom(head)
+        encoding = input_format.encoding or encoding_of_bom(head)
         if encoding is not None and encoding not in UTF8:
             origin = DecodedInput(origin, _byte_order(encoding, head))
-        if told.name is None and head and ending_of(file.path) == ".json" and begins_array(origin):
+        if (
+            input_format.name is None
+            and head
+            and ending_of(file.path) == ".json"
+            and begins_array(origin)
+        ):
             name = "json"
     source = FORMATS[name](origin)
     if isinstance(source, CsvSource):
-        source.delimiter_given = told.delimiter
+        source.delimiter_given = input_format.delimiter
     elif isinstance(source, ExcelSource):
-        source.sheet_given = told.sheet
+        source.sheet_given = input_format.sheet
     elif isinstance(source, JsonArraySource):
-        source.records_given = told.records
+        source.records_given = input_format.records
     if file.inside is not None:
         source.archive = file.inside.archive_path
     if file.path != "-":

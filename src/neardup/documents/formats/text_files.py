@@ -291,13 +291,13 @@ def _undecodable(data: bytes, error: UnicodeDecodeError) -> _BrokenTextError:
 
 def _check_options(options: ReadOptions) -> None:
     """Refuse options about fields, which a text file does not have."""
-    asked = {
+    chosen = {
         "--text": None if options.text == ("text",) else options.text[0],
         "--id": options.id,
         "--within": options.within,
         "--keep": options.number,
     }
-    for option, name in asked.items():
+    for option, name in chosen.items():
         if name is not None:
             raise UsageError(f"{option} names the field {name}, but text files have no fields")
 
@@ -324,13 +324,13 @@ def _read_archived(files: Iterable[InputFile]) -> Iterator[bytes | _BrokenTextEr
 
 
 def _read_local(files: Iterable[InputFile], longest: int) -> Iterator[bytes | None]:
-    for found in files:
+    for file in files:
         try:
-            with Path(found.place).open("rb", buffering=0) as file:
-                is_long = os.fstat(file.fileno()).st_size > longest
-                data = None if is_long else file.readall()
+            with Path(file.place).open("rb", buffering=0) as opened:
+                is_long = os.fstat(opened.fileno()).st_size > longest
+                data = None if is_long else opened.readall()
         except OSError as error:
-            raise file_error(found.path, "read", error) from None
+            raise file_error(file.path, "read", error) from None
         yield data
 
 
@@ -339,8 +339,8 @@ def _read_remote(uris: list[str]) -> Iterator[bytes]:
     fs, _ = locate(uris[0])
     with remote_errors(uris[0], "read"):
         keys = [locate(uri)[1] for uri in uris]
-        found = fs.cat(keys)
-        data = [found] if isinstance(found, bytes) else [found[key] for key in keys]
+        contents = fs.cat(keys)
+        data = [contents] if isinstance(contents, bytes) else [contents[key] for key in keys]
     yield from data
 
 
@@ -372,10 +372,10 @@ def _declared(data: bytes) -> str | None:
     """The encoding that a page declares, as browsers take it; None for UTF-8 and unknown ones."""
     name = declared_encoding(data)
     try:
-        found = None if name is None else codecs.lookup(name).name
+        encoding = None if name is None else codecs.lookup(name).name
     except LookupError:
         return None
-    found = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254"}.get(
-        found or "", found
+    encoding = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254"}.get(
+        encoding or "", encoding
     )
-    return None if found in UTF8 else found
+    return None if encoding in UTF8 else encoding

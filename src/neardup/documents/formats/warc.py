@@ -342,15 +342,15 @@ def _one(members: _Members, longest: int, *, is_member: bool) -> _Record:
 
 
 def _header(members: _Members) -> dict[str, str]:
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     size = 0
     while (line := members.line()).strip():
         name, _, value = line.decode(errors="replace").partition(":")
-        found.setdefault(name.strip().lower(), value.strip())
+        fields.setdefault(name.strip().lower(), value.strip())
         size += len(line)
         if size > _HEADER_BYTES:
             raise _BrokenWarcError("a header is too long")
-    return found
+    return fields
 
 
 def _page(record: _Record, longest: int) -> _Page | None:
@@ -404,16 +404,16 @@ def _parsed(record: _Record, decode: str, longest: int) -> tuple[bytes, str, str
     reading = _archive_iterator()(
         io.BytesIO(block), parse_http=True, auto_decode=decode, quirks_mode=True
     )
-    found = next(iter(reading))  # which is read before the next one is looked for
-    if found.http_headers is None or found.http_headers.status_code is None:
+    first = next(iter(reading))  # which is read before the next one is looked for
+    if first.http_headers is None or first.http_headers.status_code is None:
         raise BadRecordError("its content is not an HTTP answer", _FIX)
-    kind = (found.http_content_type or "").lower()
-    if found.http_headers.status_code not in _GOOD or not (
+    kind = (first.http_content_type or "").lower()
+    if first.http_headers.status_code not in _GOOD or not (
         kind in _PAGES or kind.startswith("text/plain")
     ):
         return None
-    body: bytes = found.reader.read(longest + 1)
-    return body, kind, found.http_charset
+    body: bytes = first.reader.read(longest + 1)
+    return body, kind, first.http_charset
 
 
 @functools.cache

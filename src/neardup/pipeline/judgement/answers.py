@@ -72,11 +72,11 @@ def read_answers(path: str) -> dict[tuple[str, str], Answer]:
         raise UsageError(
             f"{path}: answers are read twice, which a stream cannot be: save them to a file"
         )
-    found: dict[tuple[str, str], Answer] = {}
+    answers: dict[tuple[str, str], Answer] = {}
     for answer in _answers(path):
-        found.pop(answer.key, None)
-        found[answer.key] = answer
-    return found
+        answers.pop(answer.key, None)
+        answers[answer.key] = answer
+    return answers
 
 
 def _answers(path: str) -> Iterator[Answer]:

@@ -65,12 +65,12 @@ def of_pairs(status: dict[str, Any], estimates: Sequence[Estimate]) -> SoFar:
             f"Estimated precision of all {count(status['pairs'])} pairs:"
             f" <b>{status['precision']:.1%}</b> ({low:.1%} to {high:.1%})."
         )
-    wanted = f"{status['wanted']:.0%}"
+    precision = f"{status['wanted']:.0%}"
     likely, surely = status["threshold"], status["threshold_surely"]
     reach = [
-        f"No threshold reaches {wanted} yet."
+        f"No threshold reaches {precision} yet."
         if likely is None
-        else f"A threshold of <b>{likely:g}</b> reaches {wanted} by the estimate.",
+        else f"A threshold of <b>{likely:g}</b> reaches {precision} by the estimate.",
         f"With 95% confidence: {'none yet' if surely is None else f'<b>{surely:g}</b>'}.",
     ]
     lines = [

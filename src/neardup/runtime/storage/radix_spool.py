@@ -65,10 +65,10 @@ class RadixSpool:
     def parts(self) -> Iterator[Callable[[], Iterator[Any]]]:
         """Give each part as what reads its rows, in pieces, as often as it is called."""
         if not self._files:
-            held = [np.concatenate(self._held)] if self._held_bytes else []
+            blocks = [np.concatenate(self._held)] if self._held_bytes else []
             self._held = []
-            if held:
-                yield lambda: iter(held)
+            if blocks:
+                yield lambda: iter(blocks)
             return
         self._spill()
         for file in self._files:

@@ -106,10 +106,10 @@ def calibrate(
     }  # fmt: skip
     of_questions = {"--edits": edits, "--output": output, "--question": made.question}
     named = [name for name, value in of_thresholds.items() if value is not None]
-    wanted = [name for name, value in of_questions.items() if value is not None]
-    if named and wanted:
+    names = [name for name, value in of_questions.items() if value is not None]
+    if named and names:
         raise UsageError(
-            f"{wanted[0]} and {named[0]} exclude each other: with {named[0]} one recipe is looked"
+            f"{names[0]} and {named[0]} exclude each other: with {named[0]} one recipe is looked"
             " at, and no question is chosen"
         )
     if output is not None and not output.endswith(".toml"):
@@ -133,22 +133,24 @@ def calibrate(
     if named:
         given = {"sample": sample, "lowest": lowest, "recall": recall, "measure": measure}
         chosen = {name: value for name, value in given.items() if value is not None}
-        asked = CalibrationOptions(similarity=similarity, seed=seed, report=report, **chosen)  # type: ignore[arg-type]
+        options = CalibrationOptions(similarity=similarity, seed=seed, report=report, **chosen)  # type: ignore[arg-type]
         rule = Rule(recipe=recipe)
         warm_up(lambda: dedup_texts(["one", "one"], rule, Choice(), limits), by_features=True)
         with progress() as shown:
-            found = calibrate_files(inputs, asked, recipe, read, limits, shown, input_format)
-        echo(dumps(found.to_dict()) if json else str(found))
+            calibration = calibrate_files(
+                inputs, options, recipe, read, limits, shown, input_format
+            )
+        echo(dumps(calibration.to_dict()) if json else str(calibration))
         return
     aim = Aim() if edits is None else Aim.parse(edits)
     wish = QuestionsAsked(aim, made.question or DEFAULT_QUESTION, seed)
     warm_up(lambda: dedup_texts(["one", "one"], Rule(), Choice(), limits), by_features=True)
     with progress() as shown:
-        told = compare_questions(inputs, wish, read, limits, shown, input_format)
-    echo(dumps(told.to_dict()) if json else str(told))
+        comparison = compare_questions(inputs, wish, read, limits, shown, input_format)
+    echo(dumps(comparison.to_dict()) if json else str(comparison))
     if output is None:
         return
-    if told.advised is None:
-        raise DataError(f"no question is advised: {told.why}; {output} is not written")
-    told.advised.question.save(output)
+    if comparison.advised is None:
+        raise DataError(f"no question is advised: {comparison.why}; {output} is not written")
+    comparison.advised.question.save(output)
     echo(f"wrote {printable(output)}; use it with --question", err=True)

@@ -77,12 +77,12 @@ def evaluate(
 
     question = question_for(made.question, measure=measure, recipe=made.recipe)
     recipes = [_titled(question.recipe), *(_titled(_recipe(each)) for each in also or ())]
-    asked = EvaluationOptions(labels, recipes, lowest, question.measure, policy, seed, report)
+    options = EvaluationOptions(labels, recipes, lowest, question.measure, policy, seed, report)
     limits = Limits(memory_bytes(memory), tmp, workers)
     read = reading.options(memory, id=id_field)
     with progress() as shown:
-        found = evaluate_files(docs, asked, read, limits, shown)
-    echo(dumps(found.to_dict()) if json else str(found))
+        evaluation = evaluate_files(docs, options, read, limits, shown)
+    echo(dumps(evaluation.to_dict()) if json else str(evaluation))
 
 
 def _recipe(text: str) -> Recipe:

@@ -119,9 +119,9 @@ def review(
             raise UsageError(
                 f"--output is {output}: a question is TOML, name it question.toml, say"
             )
-        found = _question_review([pairs, *(inputs or [])], reading, memory, answers, seed)
-        _serve(found, port, open_browser=open_browser)
-        _end_with_question(found, [pairs, *(inputs or [])], reading, output)
+        session = _question_review([pairs, *(inputs or [])], reading, memory, answers, seed)
+        _serve(session, port, open_browser=open_browser)
+        _end_with_question(session, [pairs, *(inputs or [])], reading, output)
         return
     from neardup.pipeline.run.kept_options import kept_inputs, kept_options, kept_rule
 
@@ -142,10 +142,10 @@ def review(
     question = question_for(made.question, similarity, measure, recipe)
     near = similarity if made.question is None else question.similarity
     least = 0.95 if precision is None else precision
-    wanted = ReviewOptions(answers, near, least, question.measure, seed)
+    review_options = ReviewOptions(answers, near, least, question.measure, seed)
     read, input_format = reading.options(memory), reading.input_format
     names = shared.field_names(fields)
-    judged = Review(pairs, inputs, wanted, question.recipe, read, input_format, names)
+    judged = Review(pairs, inputs, review_options, question.recipe, read, input_format, names)
     _serve(judged, port, open_browser=open_browser)
     status, place = judged.status(), shown(answers)
     echo(

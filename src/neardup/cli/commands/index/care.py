@@ -82,8 +82,8 @@ def stats(folder: Folder, json: shared.Json = False) -> None:
     from neardup.pipeline.index_questions import index_stats
 
     with DurableIndex.open(folder, readonly=True) as index:
-        found = index_stats(index)
-    echo(dumps(found.to_dict()) if json else str(found))
+        facts = index_stats(index)
+    echo(dumps(facts.to_dict()) if json else str(facts))
 
 
 def check(folder: Folder) -> None:

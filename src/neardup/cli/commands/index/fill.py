@@ -118,15 +118,15 @@ def create(
                     f" leave {option} out for one by similarity"
                 )
     if distance is None:
-        asked = question_for(made.question, similarity, similarity_measure, made.recipe)
-        DurableIndex.create(folder, plan=plan, store=store, question=asked).close()
-        what, recipe = f"similarity {asked.similarity} ({asked.measure})", asked.recipe
+        resolved = question_for(made.question, similarity, similarity_measure, made.recipe)
+        DurableIndex.create(folder, plan=plan, store=store, question=resolved).close()
+        what, recipe = f"similarity {resolved.similarity} ({resolved.measure})", resolved.recipe
     else:
         shared.check_reach(distance, own.bits)
         DurableIndex.create(folder, distance, own.bits, recipe, plan, store or "none").close()
         what = f"distance {distance}"
-    told = "no recipe" if recipe is None else f"recipe {recipe.digest}"
-    echo(f"made {shown(folder)}: {what}, {told}", err=True)
+    recipe_name = "no recipe" if recipe is None else f"recipe {recipe.digest}"
+    echo(f"made {shown(folder)}: {what}, {recipe_name}", err=True)
 
 
 @takes_documents()

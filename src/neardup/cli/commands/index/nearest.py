@@ -69,8 +69,8 @@ def nearest(
     load_words(idf, dictionary)
     with DurableIndex.open(folder, readonly=True) as index:
         if stored is not None:
-            found = related_to(index, identity_of(stored, index.id_kind), count, by)
-            print_related(found, json)
+            related = related_to(index, identity_of(stored, index.id_kind), count, by)
+            print_related(related, json)
             return
         read = reading.options(memory, id=id_field)
         with progress() as shown:

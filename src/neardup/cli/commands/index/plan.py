@@ -71,7 +71,7 @@ def plan(
             raise UsageError(
                 f"{name} is {value} and --similarity {similarity}: an index has one of them"
             )
-    asked = similarity_measure or "jaccard"
+    measure = similarity_measure or "jaccard"
     kept = store or "features"
-    table = plan_similar(documents, similarity, asked, features=features, store=kept)
+    table = plan_similar(documents, similarity, measure, features=features, store=kept)
     print_plans(table, json)
