@@ -215,6 +215,30 @@ def test_a_keep_or_a_form_that_says_nothing_is_refused(
         nd.dedup(table, **options)
 
 
+NUMBERS_BESIDE_DATES: Final = (
+    "b.parquet: at has dates, and in a.jsonl it has numbers, which cannot be compared; write them"
+)
+
+
+def test_numbers_in_one_input_and_dates_in_another_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = Here(tmp_path, monkeypatch, capsys)
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": TEXT, "at": 17}) + "\n")
+    written(tmp_path / "b.parquet", AT)
+    written(tmp_path / "c.parquet", [None, None])
+    numbers, dates, nulls = (tmp_path / x for x in ("a.jsonl", "b.parquet", "c.parquet"))
+    with pytest.raises(
+        DataError, match=r"b.parquet: at has dates, and in .*a.jsonl it has numbers"
+    ):
+        nd.dedup([numbers, nulls, dates], keep="max:at")
+    _, err = here("dedup", "a.jsonl", "b.parquet", "-o", "out/", "--keep", "min:at", code=1)
+    assert NUMBERS_BESIDE_DATES in err
+    assert not (tmp_path / "out").exists()
+    assert nd.dedup([nulls, dates], keep="max:at").kept.nonzero()[0].tolist() == [3]
+    assert nd.dedup([nulls, numbers], keep="max:at").kept.nonzero()[0].tolist() == [2]
+
+
 def tables() -> list[Any]:
     made: list[Any] = [pa.table({"text": [TEXT] * 4, "at": pa.array(AT, pa.timestamp("ns"))})]
     made.append(pa.table({"text": [TEXT] * 4, "at": [x and x.isoformat() for x in AT]}))

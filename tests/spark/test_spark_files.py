@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import gzip
 import json
 import subprocess
@@ -412,3 +413,21 @@ def test_missing_packages_and_java_are_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delenv("YARN_CONF_DIR", raising=False)
     with pytest.raises(nd.UsageError, match="yarn needs HADOOP_CONF_DIR"):
         check_master("yarn")
+
+
+def test_numbers_in_one_input_and_dates_in_another_are_refused_as_on_one_machine(
+    tmp_path: Path,
+) -> None:
+    engine_or_skip("sail")
+    (tmp_path / "a.jsonl").write_text('{"text": "one two three", "at": 17}\n')
+    day = pa.array([dt.date(2024, 1, 31)])
+    pq.write_table(pa.table({"text": ["one two three"], "at": day}), tmp_path / "b.parquet")
+    inputs = ("a.jsonl", "b.parquet")
+    messages = []
+    for engine in ("local", "spark"):
+        with pytest.raises(nd.DataError) as refused:
+            call(tmp_path, *inputs, "-o", "out/", "--keep", "max:at", "--engine", engine)
+        messages.append(str(refused.value))
+        assert not (tmp_path / "out").exists()
+    assert messages[0].startswith("b.parquet: at has dates, and in a.jsonl it has numbers")
+    assert messages[0] == messages[1]

@@ -16,14 +16,21 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.documents.files.problems import NUMBERS_ONLY, BadRecordError, quoted
-from neardup.errors import UsageError
+from neardup.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy.typing as npt
 
-__all__ = ["LARGEST_FIRST", "SMALLEST_FIRST", "Order", "check_date_format"]
+__all__ = [
+    "LARGEST_FIRST",
+    "SMALLEST_FIRST",
+    "OneKind",
+    "Order",
+    "check_date_format",
+    "is_date",
+]
 
 LARGEST_FIRST: Final = ("max", "newest")
 SMALLEST_FIRST: Final = ("min", "oldest")
@@ -87,10 +94,9 @@ class Order:
 
     def takes(self, kind: pa.DataType) -> bool:
         """Whether a column of this type can be compared."""
-        if pa.types.is_dictionary(kind):
-            kind = kind.value_type
-        tests = (*_DATES, *_TEXTS) if self.dates else (*_NUMBERS, *_DATES)
-        return pa.types.is_null(kind) or any(test(kind) for test in tests)
+        others = _TEXTS if self.dates else _NUMBERS
+        kind = _values_of(kind)
+        return pa.types.is_null(kind) or is_date(kind) or any(test(kind) for test in others)
 
     def of_text(self, text: str) -> float | None:
         """What a text is worth; None of a blank one.
@@ -134,7 +140,7 @@ class Order:
         readable = np.zeros(len(column), np.bool_)
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        if any(test(column.type) for test in _DATES):
+        if is_date(column.type):
             return _microseconds(column), readable
         if any(test(column.type) for test in _TEXTS):
             return self._of_texts(column)
@@ -190,6 +196,38 @@ class Order:
         return number
 
 
+class OneKind:
+    """Refuses numbers in one input and dates in another: these have no order among each other.
+
+    Args:
+        field: That has them.
+
+    Attributes:
+        firsts: The first input of each kind.
+    """
+
+    def __init__(self, field: str | None) -> None:
+        """Begin without inputs."""
+        self._field = field
+        self.firsts: dict[str, str] = {}
+
+    def check(self, name: str, kind: str | None) -> None:
+        """Take an input that was read, and what it compares, as `Source.compares`.
+
+        Raises:
+            DataError: If an earlier one compares the other kind.
+        """
+        if kind is None:
+            return
+        self.firsts.setdefault(kind, name)
+        for other, first in self.firsts.items():
+            if other != kind:
+                raise DataError(
+                    f"{name}: {self._field} has {kind}, and in {first} it has {other}, which"
+                    " cannot be compared; write them alike, or use another --keep"
+                )
+
+
 def _worth(date: datetime) -> float:
     aware = date if date.tzinfo is not None else date.replace(tzinfo=UTC)
     return float((aware - _EPOCH) // _MICROSECOND)
@@ -208,6 +246,15 @@ def _microseconds(column: pa.Array) -> pa.DoubleArray:
     else:
         worths = ticks.astype(np.float64) * (_DAY if pa.types.is_date32(kind) else 1000)
     return pa.array(worths, pa.float64(), mask=missing)
+
+
+def is_date(kind: pa.DataType) -> bool:
+    """Whether a column of this type has dates or timestamps."""
+    return any(test(_values_of(kind)) for test in _DATES)
+
+
+def _values_of(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def check_date_format(form: str) -> None:

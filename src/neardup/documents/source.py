@@ -44,6 +44,8 @@ class Source(ABC):
     """Whether what was read of it is zstd without a checksum."""
     takes_edits: ClassVar[bool] = True
     """Whether something can go of a record's text when it is written."""
+    compares: str | None = None
+    """What decides the priority of its documents: "numbers" or "dates"; None if none has any."""
     edits: TextEdits | None = None
     """What goes of the records' texts when they are written; None copies the records."""
     _told: Callable[[int], object] | None = None
@@ -76,6 +78,8 @@ class Source(ABC):
         passed = 0
         for batch in self.records(options, rejects):
             passed += batch.nbytes
+            if batch.numbers is not None and batch.numbers.null_count < len(batch.numbers):
+                self.compares = "dates" if self.has_dates(options) else "numbers"
             yield extraction.applied(batch, self.are_pages(batch))
         self.bytes_read = passed if self.nbytes is None else self.nbytes
         unchecked = UNCHECKED if self.is_unchecked else None
@@ -120,6 +124,10 @@ class Source(ABC):
     def named(self, relative: str) -> str:
         """The path that the output of an input at `relative` has in a folder."""
         return relative
+
+    def has_dates(self, options: ReadOptions) -> bool:
+        """Whether dates decide the priority of its documents, once it is read."""
+        return options.dates
 
     has_pages = False
     """Whether there is a document whose name says that it is HTML."""

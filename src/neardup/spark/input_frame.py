@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from neardup import errors
 from neardup.documents import rejects_doubt
+from neardup.documents.ordering import OneKind
 from neardup.errors import UsageError
 from neardup.spark.workers.documents import DOCUMENTS, read_files
 from neardup.spark.workers.file_inputs import FILE, file_rows
@@ -79,7 +80,7 @@ def read_inputs(
         how=(choice.keep, rule.by_features), folder=to[0], has_rejects="rejects" in to[1],
     )  # fmt: skip
     documents = engine.step(files, step, DOCUMENTS, keep="documents")
-    notes, warnings = notes_of(documents, sources)
+    notes, warnings = notes_of(documents, sources, choice.number)
     counts = _counts_of(documents, choice)
     rejects_doubt(counts["documents"], counts["rejected"])
     own = documents.where("number >= 0")
@@ -114,18 +115,27 @@ def _counts_of(documents: Frame, choice: Choice) -> dict[str, int]:
     return dict(row.asDict())
 
 
-def notes_of(documents: Frame, sources: Sequence[Source]) -> tuple[list[str], list[str]]:
+def notes_of(
+    documents: Frame, sources: Sequence[Source], field: str | None = None
+) -> tuple[list[str], list[str]]:
     """The notes and the warnings of reading, a line each, in the order of the inputs.
+
+    Args:
+        documents: DOCUMENTS.
+        sources: The inputs.
+        field: With the number or date that decides what is kept.
 
     Raises:
         DataError, FileError, UsageError: What is wrong with the first input that could not be used.
     """
     rows = documents.where("number < 0 AND address IS NOT NULL").select("number", "address")
     messages = [json.loads(row["address"]) for row in sorted(rows.collect(), reverse=True)]
+    kinds = OneKind(field)
     for each in messages:
         if "error" in each:
             kind, message = each["error"]
             raise getattr(errors, kind)(message)
+        kinds.check(each["name"], each["compares"])
     notes = [line for each in messages for line in each["notes"]]
     warnings = [f"{each['name']}: {line}" for each in messages for line in each["warnings"]]
     is_text = bool(sources) and sources[0].format == "text"

@@ -27,6 +27,7 @@ from neardup.documents.nested import (
     top_column,
     type_of,
 )
+from neardup.documents.ordering import is_date
 from neardup.documents.rejects import refuse
 from neardup.documents.source import Source, check_flags
 from neardup.errors import DataError, FileError, UsageError
@@ -80,6 +81,7 @@ class ColumnarSource(Source):
                 f"{origin.name}: {self.title} cannot be read from a stream; use a file"
             )
         self._accepted = np.zeros(0, np.bool_)
+        self._has_typed_dates = False
 
     @abstractmethod
     def open_table(self) -> AbstractContextManager[TableReader]:
@@ -113,6 +115,10 @@ class ColumnarSource(Source):
                     reported = consumed
         self._accepted = np.concatenate(accepted)
         self._input.check_unchanged()
+
+    def has_dates(self, options: ReadOptions) -> bool:
+        """See Source.has_dates."""
+        return options.dates or self._has_typed_dates
 
     def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """See Source.rows."""
@@ -190,6 +196,8 @@ class ColumnarSource(Source):
                 raise DataError(
                     f'{self.name}: column "{name}" is {kind}, not {wanted}; pass {option} FIELD'
                 )
+        if options.number is not None:
+            self._has_typed_dates = is_date(type_of(schema, options.number))
 
     def _text_like(self) -> str | None:
         """The column with the longest texts at the beginning of the file."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents import open_sources, rejects_doubt
-from neardup.documents.ordering import LARGEST_FIRST, SMALLEST_FIRST
+from neardup.documents.ordering import LARGEST_FIRST, SMALLEST_FIRST, OneKind
 from neardup.documents.record_addresses import Addresses
 from neardup.errors import UsageError
 from neardup.fingerprinting.fingerprints import Fingerprinter
@@ -408,7 +408,7 @@ def read_sources(
 ) -> Documents:
     """Read every input to its end."""
     begin_reading(sources, watch)
-    has_number = read.number is None
+    kinds = OneKind(read.number)
     read = replace(read, workers=worker_count(reader.workers))
     for number, source in enumerate(sources):
         passed = 0
@@ -416,14 +416,13 @@ def read_sources(
         # A stream may never end: what waits for it is this thread, which an interrupt reaches.
         for batch in read_ahead(batches) if source.is_here else batches:
             reader.add(number, batch)
-            if batch.numbers is not None and batch.numbers.null_count < len(batch.numbers):
-                has_number = True
             progress.advance(batch.nbytes)
             passed += batch.nbytes
         reader.nbytes += source.bytes_read - passed  # bad records at its end come in no batch
         progress.advance(source.bytes_read - passed)
+        kinds.check(source.name, source.compares)
     rejects_doubt(sum(reader.counts), rejects.count)
-    if any(reader.counts) and not has_number:
+    if any(reader.counts) and read.number is not None and not kinds.firsts:
         what = "date" if read.dates else "number"
         raise UsageError(
             f"no record has a {what} in the field {read.number}, which decides what is kept: name"

@@ -47,9 +47,10 @@ DOCUMENTS: Final = (
     "number long, address string, score double, within string, codes binary, features binary,"
     " rejected long"
 )
-"""One row a document; codes are empty where it has no features. A file's last row is none: its
-number is -1 - the file's place, `rejected` says how many records it had beside, and `address`
-what reading it has to say, as JSON, or null: `notes` and `warnings`, or the `error` at its end."""
+"""One row a document; codes are empty where it has no features. A file's last row is not one:
+its number is -1 - the file's place, `rejected` says how many records it had beside, and `address`
+what reading it has to say, as JSON, or null: `notes`, `warnings` and what it `compares`, or the
+`error` at its end."""
 
 _TEXTS: Final = 1 << 12
 
@@ -140,9 +141,10 @@ def _last(rank: int, messages: dict[str, Any] | None, rejected: int) -> pa.Recor
 
 def messages_of(name: str, source: Source) -> dict[str, Any] | None:
     """What reading a file has to say, as DOCUMENTS has it."""
-    if not source.notes and not source.warnings:
+    if not (source.notes or source.warnings or source.compares):
         return None
-    return {"name": name, "notes": source.notes, "warnings": source.warnings}
+    lines = {"name": name, "notes": source.notes, "warnings": source.warnings}
+    return lines | {"compares": source.compares}
 
 
 def texts_to_documents(
