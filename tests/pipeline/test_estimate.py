@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from neardup.documents import ReadOptions
-from neardup.errors import UsageError
+from neardup.errors import DataError, UsageError
 from neardup.pipeline import Choice, Limits, Rule
 from neardup.pipeline.estimate import Estimate, estimate_run
 
@@ -100,3 +100,13 @@ def test_of_nothing_it_says_nothing(tmp_path: Path, rule: Rule) -> None:
 def test_standard_input_cannot_be_sampled() -> None:
     with pytest.raises(UsageError, match="standard input"):
         estimate_run(["-"], Rule(), Choice(), ReadOptions(), Limits())
+
+
+def test_a_plan_says_what_is_rejected_and_fails_where_nothing_is_left(tmp_path: Path) -> None:
+    path, read = tmp_path / "news.jsonl", ReadOptions(skip_errors=True)
+    path.write_text('{"text": "one two three four"}\n' + 2 * "no record\n")
+    found = estimate_run([str(path)], Rule(), Choice(), read, Limits())
+    assert found.notes[0].startswith("2 of 3 records were rejected: look whether the fields")
+    path.write_text(2 * "no record\n")
+    with pytest.raises(DataError, match="no record is left: 2 of 2 were rejected"):
+        estimate_run([str(path)], Rule(), Choice(), read, Limits())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from neardup.documents import Rejects
+from neardup.documents import Rejects, rejects_doubt
 from neardup.errors import UsageError
 from neardup.hamming.plans.join_plan import plan_pairs
 from neardup.pipeline.run.costs import WRITE_BYTES_A_SECOND, memory_and_disk
@@ -110,6 +110,7 @@ class _Sample:
         taking: Seconds of fingerprinting.
         fronts: The names of inputs of which only the beginning was read.
         left: How many were not read at all.
+        rejects: The bad records among what was read.
     """
 
     total: int
@@ -120,6 +121,7 @@ class _Sample:
     taking: float = 0.0
     fronts: list[str] = field(default_factory=list)
     left: int = 0
+    rejects: Rejects = field(default_factory=Rejects)
 
     @property
     def documents(self) -> int:
@@ -167,22 +169,21 @@ def _read_front(
     """Read an input up to its share of SAMPLE_BYTES, at least LEAST_BYTES."""
     nbytes, passed, documents = source.nbytes or 0, 0, 0
     share = max(LEAST_BYTES, SAMPLE_BYTES * nbytes // max(1, sample.total))
-    with Rejects() as rejects:
-        batches = source.batches(replace(read, batch_bytes=BATCH_BYTES), rejects)
-        while True:
-            begun = time.perf_counter()
-            batch = next(batches, None)
-            sample.reading += time.perf_counter() - begun
-            if batch is None:
-                passed = nbytes
-                break
-            begun = time.perf_counter()
-            reader.add(number, batch)
-            sample.taking += time.perf_counter() - begun
-            passed += batch.nbytes
-            documents += len(batch.texts)
-            if passed >= share:
-                break
+    batches = source.batches(replace(read, batch_bytes=BATCH_BYTES), sample.rejects)
+    while True:
+        begun = time.perf_counter()
+        batch = next(batches, None)
+        sample.reading += time.perf_counter() - begun
+        if batch is None:
+            passed = nbytes
+            break
+        begun = time.perf_counter()
+        reader.add(number, batch)
+        sample.taking += time.perf_counter() - begun
+        passed += batch.nbytes
+        documents += len(batch.texts)
+        if passed >= share:
+            break
     if passed < nbytes:
         sample.fronts.append(source.name)
     sample.passed += passed
@@ -193,6 +194,7 @@ def _read_front(
 def _extrapolated(
     documents: Documents, rule: Rule, choice: Choice, limits: Limits, sample: _Sample
 ) -> Estimate:
+    doubt = rejects_doubt(len(documents), sample.rejects.count)
     count, bits = sample.documents, rule.recipe.bits
     scale = max(1.0, count / max(1, len(documents)))
     features = round(int(documents.sizes.sum()) * scale) if rule.by_features else 0
@@ -223,7 +225,10 @@ def _extrapolated(
         memory=memory,
         disk=on_disk,
         seconds=rest + matching + sample.total / WRITE_BYTES_A_SECOND,
-        notes=tuple(_unsure(sample, len(documents) if rule.by_features else count, count)),
+        notes=(
+            *filter(None, [doubt]),
+            *_unsure(sample, len(documents) if rule.by_features else count, count),
+        ),
     )
 
 
