@@ -36,6 +36,7 @@ PROBES: Final = {
     "jieba": "nd.fingerprint('我来到北京清华大学', nd.Recipe(tokens='jieba'))",
     "stopwords": "nd.fingerprint(text, nd.Recipe(stopwords='en'))",
     "html": "dedup('pages', '--extract', 'main', '-o', 'kept')",
+    "trafilatura": "dedup('pages', '--extract', 'trafilatura', '-o', 'kept')",
     "warc": "dedup('crawl.warc', '-o', 'kept.warc')",
     "excel": "dedup('t.jsonl', '--duplicates', 'd.xlsx')",
     "spark": "dedup('t.jsonl', '--engine', 'spark', '--master', 'sail', '-o', 'parts')",

@@ -7,7 +7,9 @@ import csv
 import gzip
 import html
 import io
+import sys
 import time
+import types
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,22 +107,69 @@ def test_fields_and_texts_are_extracted_if_asked(tmp_path: Path, extract: str, f
     assert kept == path.read_bytes()
 
 
-def test_main_content_without_its_extra_says_what_to_install(
+class Trafilatura(types.ModuleType):
+    """Stands for the library: it finds nothing in pages without an article."""
+
+    def extract(self, page: str, *, include_comments: bool) -> str | None:
+        """What the library's function has as its result."""
+        assert not include_comments
+        return "TEA" if "tea" in page else None
+
+
+def test_the_main_content_is_that_of_trafilatura_if_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "trafilatura", Trafilatura("trafilatura"))
+    main_extractor.cache_clear()
+    for name in ("tea", "milk"):
+        put(tmp_path / "pages" / f"{name}.html", page(name))
+    found = texts_of(tmp_path / "pages", extract="trafilatura")
+    assert found == [visible_text(page("milk")), "TEA"]
+    (note,) = nd.dedup(tmp_path / "pages", extract="trafilatura").summary.notes
+    assert "of 2 HTML texts the main content was compared (--extract trafilatura)" in note
+    with nd.Index(similarity=0.8, recipe=nd.Recipe(), extract="trafilatura") as index:
+        index.add([0], ["TEA"])
+        assert index.query(page("tea")) == [(0, 1.0)]
+    main_extractor.cache_clear()
+
+
+def test_trafilatura_takes_menus_out_and_is_quiet(capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("trafilatura")
+    main_extractor.cache_clear()
+    menu = "".join(f"<li><a href='/{n}'>Section {n}</a></li>" for n in range(20))
+    sentence = "The harbour opened again on Monday after three days of storm. "
+    article = "".join(f"<p>{n}. {sentence * 4}</p>" for n in range(5))
+    extract = main_extractor("trafilatura")
+    found = extract(f"<html><body><nav><ul>{menu}</ul></nav><article>{article}</article></body>")
+    assert "harbour" in found
+    assert "Section" not in found
+    assert extract("<p>\x00</p>").strip("\x00") == ""
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("extract", "module", "extra"),
+    [
+        (None, "resiliparse", "html"),
+        ("main", "resiliparse", "html"),
+        ("trafilatura", "trafilatura", "trafilatura"),
+    ],
+)
+def test_main_content_without_its_extra_says_what_to_install(
+    extract: str | None, module: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = builtins.__import__
 
     def refuse(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name.startswith("resiliparse"):
+        if name.startswith(module):
             raise ImportError(name)
         return plain(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
     main_extractor.cache_clear()
     path = put(tmp_path / "a.html", page("tea"))
-    for extract in (None, "main"):
-        with pytest.raises(UsageError, match=r"neardup\[html\]'.*--extract all"):
-            nd.dedup(path, extract=extract)
+    with pytest.raises(UsageError, match=rf"neardup\[{extra}\]'.*--extract all"):
+        nd.dedup(path, extract=extract)
     assert nd.dedup(path, extract="all").summary.kept == 1
 
 
@@ -136,7 +185,7 @@ def test_records_that_begin_like_markup_are_told(tmp_path: Path) -> None:
 
 
 def test_an_unknown_way_to_extract_is_refused() -> None:
-    with pytest.raises(UsageError, match="extract is 'body': use one of main, all, none"):
+    with pytest.raises(UsageError, match="extract is 'body': use one of main, trafilatura, all"):
         nd.dedup(["a"], extract="body")
 
 

@@ -113,5 +113,5 @@ def test_pairs_are_those_of_what_is_taken_out(extract: str) -> None:
     ],
 )
 def test_another_word_is_refused(call: Any) -> None:
-    with pytest.raises(nd.UsageError, match="extract is 'body': use main, all, none"):
+    with pytest.raises(nd.UsageError, match="extract is 'body': use main, trafilatura, all"):
         call("body")

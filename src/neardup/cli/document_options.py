@@ -69,7 +69,7 @@ class Reading:
         str | None,
         input_option(
             "--extract",
-            metavar="main|all|none",
+            metavar="main|trafilatura|all|none",
             help="Of HTML compare the main content, all visible text or the markup too; main of"
             " .html files unless given.",
         ),

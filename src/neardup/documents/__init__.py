@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from neardup.runtime.lazy import lazily
 
 if TYPE_CHECKING:
-    from neardup.documents.batch import EXTRACTS, Batch, ReadOptions
+    from neardup.documents.batch import Batch, ReadOptions
     from neardup.documents.extensions import (
         EXTENSIONS,
         InputFormat,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXTENSIONS",
-    "EXTRACTS",
     "FORMATS",
     "AtomicFile",
     "Batch",
@@ -51,7 +50,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "batch": ("EXTRACTS", "Batch", "ReadOptions"),
+    "batch": ("Batch", "ReadOptions"),
     "extensions": ("EXTENSIONS", "InputFormat", "check_extension", "format_of_path"),
     "extraction": ("Extraction",),
     "files.atomic": ("AtomicFile",),

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from neardup.documents.extensions import InputFormat
 from neardup.documents.files.problems import BadRecordError
+from neardup.documents.markup import EXTRACTS
 from neardup.documents.ordering import Order
 from neardup.errors import UsageError
 from neardup.runtime.free_memory import default_memory
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 __all__ = [
-    "EXTRACTS",
     "HELD_RECORDS",
     "Batch",
     "Columns",
@@ -32,7 +32,6 @@ __all__ = [
     "too_long",
 ]
 
-EXTRACTS: Final = ("main", "all", "none")
 _MEMORY_SHARE: Final = 16
 """Reading a text of plain words and fingerprinting it takes some 13 times its bytes."""
 HELD_RECORDS: Final = 4
@@ -70,8 +69,9 @@ class ReadOptions:
         dates: Whether it has dates.
         date_format: Their form where they are texts, as of `datetime.strptime`; ISO 8601 unless
             given.
-        extract: What of a text that is HTML is compared: "main" (its main content), "all" (what is
-            visible), "none" (the markup too); None: "main" of files that are named as HTML.
+        extract: What of a text that is HTML is compared: "main" or "trafilatura" (its main
+            content), "all" (what is visible), "none" (the markup too); None: "main" of files that
+            are named as HTML.
         record_bytes: Bytes that one record may have: a line, a row of CSV, a text file. Longer ones
             are bad records; a 16th of the default budget unless given.
         workers: Threads that parse; nothing else depends on how many.

@@ -6,7 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from neardup.documents.batch import string_array
-from neardup.documents.markup import has_markup, main_extractor, markup_in, visible_text
+from neardup.documents.markup import (
+    MAIN_CONTENT,
+    has_markup,
+    main_extractor,
+    markup_in,
+    visible_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["Extraction"]
 
 _SAMPLE: Final = 1000
-_WORDS: Final = {"main": "the main content", "all": "the visible text"}
 
 
 class Extraction:
@@ -25,7 +30,7 @@ class Extraction:
     A text without any tag stays as it is.
 
     Args:
-        mode: "main", "all", "none" or None (not asked for). Pages are then taken as "main", and
+        mode: One of EXTRACTS, or None (not asked for). Pages are then taken as "main", and
             other texts are looked at: if most of them begin like HTML, `warning` says so.
         pages: Whether there are documents whose name says that they are HTML.
 
@@ -38,8 +43,8 @@ class Extraction:
         self._mode = mode
         self._used = mode or ("main" if pages else "none")
         self._extract: Callable[[str], str] | None = None
-        if self._used == "main":
-            self._extract = main_extractor(chosen=mode is not None)
+        if self._used in MAIN_CONTENT:
+            self._extract = main_extractor(self._used, chosen=mode is not None)
         elif self._used == "all":
             self._extract = visible_text
         self._is_first = True
@@ -69,8 +74,9 @@ class Extraction:
         """What was done, in one line; None for nothing."""
         if self._extract is None:
             return None
+        what = "the main content" if self._used in MAIN_CONTENT else "the visible text"
         return (
-            f"of {self._count:,} HTML texts {_WORDS[self._used]} was compared"
+            f"of {self._count:,} HTML texts {what} was compared"
             f" (--extract {self._used}); what is kept is unchanged"
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import html
+import logging
 import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXTRACTS",
+    "MAIN_CONTENT",
     "FirstTexts",
     "check_extract",
     "declared_encoding",
@@ -91,8 +93,10 @@ _CHARSET: Final = re.compile(
 )
 _HEAD_BYTES: Final = 4096
 
-EXTRACTS: Final = ("main", "all", "none")
+EXTRACTS: Final = ("main", "trafilatura", "all", "none")
 """What of a text that is HTML is compared."""
+MAIN_CONTENT: Final = ("main", "trafilatura")
+"""Those that are the main content: by resiliparse, and by trafilatura."""
 
 _MOST: Final = 0.5
 _SAMPLE: Final = 100
@@ -142,45 +146,70 @@ def extracted(text: str, extract: str) -> str:
     """The text that is compared: of HTML "main" or "all" of it, else the text itself."""
     if extract == "none" or not has_markup(text):
         return text
-    return visible_text(text) if extract == "all" else main_extractor(chosen=True)(text)
+    return visible_text(text) if extract == "all" else main_extractor(extract)(text)
 
 
 def check_extract(extract: str | None) -> None:
     """Refuse what is none of EXTRACTS; None asks for nothing.
 
     Raises:
-        UsageError: For an unknown word, or "main" without the extra for it.
+        UsageError: For an unknown word, or one of MAIN_CONTENT without the extra for it.
     """
     if extract is not None and extract not in EXTRACTS:
         raise UsageError(f"extract is {extract!r}: use {', '.join(EXTRACTS)}")
-    if extract == "main":
-        main_extractor(chosen=True)
+    if extract in MAIN_CONTENT:
+        main_extractor(extract)
 
 
 @functools.cache
-def main_extractor(*, chosen: bool) -> Callable[[str], str]:
+def main_extractor(by: str, *, chosen: bool = True) -> Callable[[str], str]:
     """The function from a page to its main content; all visible text where it finds none.
 
     Args:
+        by: One of MAIN_CONTENT.
         chosen: Whether the user asked for it; otherwise the message tells why it is needed.
 
     Raises:
         UsageError: Without the extra.
     """
+    extra = "html" if by == "main" else by
     try:
-        from resiliparse.extract.html2text import extract_plain_text
+        find = _by_resiliparse() if by == "main" else _by_trafilatura()
     except ImportError:
-        why = "extract main" if chosen else "HTML is compared by its main content, which"
+        why = f"extract {by}" if chosen else "HTML is compared by its main content, which"
         raise UsageError(
-            f"{why} needs an extra: install it with `pip install 'neardup[html]'`, or pass"
+            f"{why} needs an extra: install it with `pip install 'neardup[{extra}]'`, or pass"
             " --extract all (the visible text) or none (the markup too)"
         ) from None
 
     def extract(page: str) -> str:
-        found: str = extract_plain_text(page, main_content=True, alt_texts=False)
+        found = find(page)
         return found if found.strip() else visible_text(page)
 
     return extract
+
+
+def _by_resiliparse() -> Callable[[str], str]:
+    from resiliparse.extract.html2text import extract_plain_text
+
+    def find(page: str) -> str:
+        found: str = extract_plain_text(page, main_content=True, alt_texts=False)
+        return found
+
+    return find
+
+
+def _by_trafilatura() -> Callable[[str], str]:
+    from trafilatura import extract
+
+    # Of each page that has no text it logs an error, which would go to the screen.
+    logging.getLogger("trafilatura").addHandler(logging.NullHandler())
+
+    def find(page: str) -> str:
+        found: str | None = extract(page, include_comments=False)
+        return found or ""
+
+    return find
 
 
 def _between(tag: re.Match[str]) -> str:

@@ -130,8 +130,9 @@ def dedup(  # noqa: PLR0913
         encoding: Of text files, JSON lines and CSV; UTF-8, or what a byte-order mark says, unless
             given.
         records: Path of the list of records in JSON documents, such as "data" or "result.items".
-        extract: Of a text that is HTML, compare the "main" content, "all" that is visible, or
-            "none": the markup too. Files that are named as HTML are "main" unless given.
+        extract: Of a text that is HTML, compare the "main" content ("trafilatura": by that
+            library), "all" that is visible, or "none": the markup too. Files that are named as HTML
+            are "main" unless given.
         duplicates: Table file to write: dropped, kept, distance, similarity, cluster.
         clusters: Table file to write: id, cluster, kept; one row for each document.
         rejects: File to write the bad records to, if they are skipped.
