@@ -12,6 +12,7 @@ import random
 import resource
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -26,6 +27,7 @@ import neardup as nd
 from neardup.fingerprinting.fingerprints import feature_hashes
 from requests_damaged import attack
 from services import Service, words
+from suite import needs_jit
 
 CLIENTS = 8
 
@@ -172,6 +174,26 @@ def test_ten_seconds_of_load_then_sigterm_answers_what_was_asked_and_hangs_on_no
     log.close()
 
 
+@needs_jit
+def test_sigterm_while_kernels_compile_ends_at_once_and_leaves_nothing(tmp_path: Path) -> None:
+    nd.DurableIndex.open(tmp_path / "index", similarity=0.8, recipe=nd.Recipe()).close()
+    (tmp_path / "scratch").mkdir()
+    empty = {"NUMBA_CACHE_DIR": str(tmp_path / "kernels"), "TMPDIR": str(tmp_path / "scratch")}
+    command = [sys.executable, "-m", "neardup", "serve", str(tmp_path / "index"), "--port", "0"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | empty
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("serving")
+        time.sleep(1)
+        process.terminate()
+        _, log = process.communicate(timeout=10)
+    assert process.returncode == 0, log
+    assert '"ended"' in log
+    assert '"ready"' not in log
+    assert not list((tmp_path / "scratch").glob("neardup-*/*/*"))
+
+
 def test_a_full_disk_refuses_writes_and_answers_queries_until_there_is_room(
     tmp_path: Path,
 ) -> None:
@@ -224,8 +246,6 @@ def test_damaged_requests_are_refused(tmp_path: Path) -> None:
 def test_an_address_that_others_reach_needs_a_key_and_an_index_a_similarity(
     tmp_path: Path,
 ) -> None:
-    import subprocess
-
     for options, message in (
         (("--similarity", "0.8", "--host", "0.0.0.0"), "there are no keys"),  # noqa: S104
         ((), "neardup index create"),
@@ -240,8 +260,6 @@ def test_an_address_that_others_reach_needs_a_key_and_an_index_a_similarity(
 
 
 def test_serve_waits_for_another_writer_and_names_it(tmp_path: Path) -> None:
-    import subprocess
-
     command = [sys.executable, "-m", "neardup", "serve", str(tmp_path), "--port", "0"]
     message = f"is open for writing in process {os.getpid()}"
     with nd.DurableIndex.open(tmp_path, similarity=0.8, recipe=nd.Recipe()):

@@ -1,18 +1,21 @@
 """Runs a service: the socket, the order of starting and ending, and its log.
 
 open the index, listen, answer /livez and /readyz, warm up, ready
-SIGTERM or Ctrl-C: not ready, take no connections, answer what was asked, commit, close
+SIGTERM or Ctrl-C: not ready, take no connections, answer what was asked, commit, close; before it
+is ready there is nothing to answer, and nobody waits for what compiles
 """
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import gc
 import json
 import logging
 import signal
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -94,7 +97,7 @@ async def _run(
         await resp.start(resp_listener)
         too = f" and redis://{address_of(resp_listener)}"
     tell(f"serving {index.path} on http://{address_of(listener)}{too} (Ctrl-C ends it)")
-    warming = loop.run_in_executor(None, service.warm_up)
+    warming = _in_daemon(service.warm_up)
 
     async def warm() -> None:
         try:
@@ -110,12 +113,29 @@ async def _run(
     watch_task = asyncio.create_task(deadlines.watch())
     try:
         await server.serve(sockets=[listener])
-        await warm_task
+        if warm_task.done():
+            await warm_task
     finally:
-        watch_task.cancel()
+        for task in (watch_task, warm_task):
+            task.cancel()
         await asyncio.gather(*resp_ending)
         await loop.run_in_executor(None, service.close)
         _log.info("ended")
+
+
+def _in_daemon(call: Callable[[], float]) -> asyncio.Future[float]:
+    """What a call gives, in a thread that the end of the process does not wait for."""
+    future = concurrent.futures.Future[float]()
+    future.set_running_or_notify_cancel()  # nobody can cancel it then
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:  # noqa: BLE001  # whoever waits raises it
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="neardup-warming", daemon=True).start()
+    return asyncio.wrap_future(future)
 
 
 def _keep_what_is_loaded() -> None:

@@ -7,7 +7,7 @@ import json
 import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import UNSET
@@ -59,7 +59,7 @@ class Service:
         self._index, self.settings, self.limits = index, settings, settings.limits
         self.digest = "none" if index.recipe is None else index.recipe.digest
         self.metrics = Metrics(index)
-        self._phase: Literal["starting", "ready", "ending"] = "starting"
+        self._is_warming, self._is_open, self._is_ending = True, False, False
         self._pool = ThreadPoolExecutor(QUERY_THREADS, "neardup-query")
         self._slow = ThreadPoolExecutor(self.limits.nearest, "neardup-nearest")
         self._committer: Committer | None = None
@@ -92,12 +92,12 @@ class Service:
     @property
     def is_open(self) -> bool:
         """Whether requests are answered: until the last connection is closed."""
-        return self._phase != "starting"
+        return self._is_open
 
     def why_not_ready(self) -> str | None:
         """Why new clients should not come; None: they should."""
-        if self._phase != "ready":
-            return f"the service is {self._phase}"
+        if self._is_ending or not self._is_open:
+            return f"the service is {'ending' if self._is_ending else 'starting'}"
         failure = None if self._committer is None else self._committer.failure
         return None if failure is None else f"writes are refused: {failure.detail}"
 
@@ -109,27 +109,34 @@ class Service:
     def warm_up(self) -> float:
         """Compile and load what requests run, in this thread; the seconds that it took."""
         begin = time.perf_counter()
-        self._index.warm_up(calls="all")
-        recipe = self._index.recipe
-        if recipe is not None:
-            compare(*EXAMPLES, recipe)
-            for other in (None, EXAMPLES[1]):
-                explain(EXAMPLES[0], other, recipe)
-        self.openapi()
-        self._phase = "ready"
+        try:
+            self._index.warm_up(calls="all")
+            recipe = self._index.recipe
+            if recipe is not None:
+                compare(*EXAMPLES, recipe)
+                for other in (None, EXAMPLES[1]):
+                    explain(EXAMPLES[0], other, recipe)
+            self.openapi()
+        finally:
+            self._is_warming = False
+        self._is_open = True
         return time.perf_counter() - begin
 
     def end(self) -> None:
         """Say that the service ends; what is asked is answered still."""
-        self._phase = "ending"
+        self._is_ending = True
 
     def close(self) -> None:
-        """Write what waits, and close the index."""
+        """Write what waits, and close the index; but not under a thread that still warms it up.
+
+        Nothing was written by then, and the end of the process closes it.
+        """
         if self._committer is not None:
             self._committer.close()
         for pool in (self._pool, self._slow):
             pool.shutdown()
-        self._index.close()
+        if not self._is_warming:
+            self._index.close()
 
     def describe(self) -> dict[str, Any]:
         """The index: what it takes, how large it is, and the service's limits."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Annotated
 
@@ -82,8 +83,6 @@ def serve(
     neardup serve seen.index --host 0.0.0.0 --keys keys.txt --max-age 30d --age seen
     """
     from neardup.cli.screen import echo
-    from neardup.service import Settings
-    from neardup.service import serve as run
 
     made = _made(folder, similarity, distance, question, store, readonly=readonly)
     if age not in {"added", "seen"}:
@@ -92,13 +91,17 @@ def serve(
         raise UsageError("--age seen needs --max-age: say how old documents may become")
     if wait is not None and readonly:
         raise UsageError("--wait and --readonly exclude each other: a reader waits for nobody")
-    settings = Settings(
-        host=host, port=port, resp=resp, keys=keys, origin=origin, readonly=readonly,
-        backups=backups,
-        max_age=None if max_age is None else _age(max_age), age_from=age,
-        log_requests=log_requests,
-    )  # fmt: skip
-    run(folder, settings, echo, wait=shared.wait_seconds(wait), **made)
+    with contextlib.suppress(KeyboardInterrupt):  # a signal before it listens: also good order
+        from neardup.service import Settings
+        from neardup.service import serve as run
+
+        settings = Settings(
+            host=host, port=port, resp=resp, keys=keys, origin=origin, readonly=readonly,
+            backups=backups,
+            max_age=None if max_age is None else _age(max_age), age_from=age,
+            log_requests=log_requests,
+        )  # fmt: skip
+        run(folder, settings, echo, wait=shared.wait_seconds(wait), **made)
 
 
 def _made(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -21,6 +22,7 @@ from neardup.index.durable.log_store import LogStore
 from neardup.index.incoming import as_time
 from neardup.index.kind_settings import check_kind, check_recipe
 from neardup.index.kinds import kind_of, new_kind
+from neardup.runtime.signals import removes_what_is_left
 from neardup.runtime.storage.durable_files import path_of
 from neardup.runtime.version import __version__
 
@@ -245,6 +247,8 @@ class DurableIndex(BaseIndex):
     def _scratches(self) -> Iterator[Callable[[], BaseIndex]]:
         """See BaseIndex: in folders of their own, since files and the log have paths of theirs."""
         with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
+            # A service that is ended now does not wait for the thread that is in here.
+            removes_what_is_left(lambda: shutil.rmtree(folder, ignore_errors=True))
             numbers, settings = itertools.count(), self._folder.log.settings
 
             def make() -> BaseIndex:
