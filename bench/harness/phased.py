@@ -1,0 +1,71 @@
+"""Run `neardup dedup` and note what its threads had used when each phase began.
+
+`phased.py LOOKS ARGUMENT...` appends to the file LOOKS, at the beginning of each phase, a line of
+JSON: time, phase, and the processor nanoseconds of each thread. The first line has the address of
+the interpreter's own state instead.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TASKS = Path("/proc/self/task")
+
+
+def main() -> None:
+    """Mark the phases and call the command line."""
+    path = sys.argv.pop(1)
+    from neardup.cli import main as command
+    from neardup.pipeline import deduplicate
+    from neardup.pipeline.run.read_documents import Reader
+    from neardup.pipeline.run.transaction import Transaction
+    from neardup.runtime.progress import Stopwatch
+
+    state = ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime")
+    with Path(path).open("w", encoding="utf8") as looks:
+        looks.write(f"{ctypes.addressof(state)}\n")
+
+        def mark(phase: str) -> None:
+            seen = {task.name: nanoseconds(task) for task in TASKS.iterdir()}
+            record = {"at": time.monotonic(), "phase": phase, "threads": seen}
+            looks.write(json.dumps(record | {"process": time.process_time_ns()}) + "\n")
+            looks.flush()
+
+        begin: Any = Stopwatch.begin
+
+        def begins(watch: Stopwatch, step: str, total: int | None = None) -> None:
+            mark(step)
+            begin(watch, step, total)
+
+        Stopwatch.begin = begins  # type: ignore[method-assign]
+        marked(Reader, "finish", mark, "end of reading")
+        marked(deduplicate, "write_result_tables", mark, "tables")
+        marked(Transaction, "commit", mark, "commit")
+        command()
+
+
+def marked(owner: Any, name: str, mark: Callable[[str], None], phase: str) -> None:
+    """Let a function begin a phase."""
+    function = getattr(owner, name)
+
+    def marking(*given: Any, **named: Any) -> Any:
+        mark(phase)
+        return function(*given, **named)
+
+    setattr(owner, name, marking)
+
+
+def nanoseconds(task: Path) -> int:
+    return int((task / "schedstat").read_text().split()[0])
+
+
+if __name__ == "__main__":
+    main()
