@@ -5,7 +5,7 @@ CORES := $(shell nproc)
 # One more than cores: tests wait, for other programs, disks and kernels that others compile.
 WORKERS := $(shell expr $(CORES) + 1)
 
-.PHONY: demo test test-integrations test-plain test-quick slow-tests packages lint bench accuracy memory-limit resume-rounds sql-million crash-rounds serve-rounds serve-fuzz serve-idle deploy-check index-stress attack-rounds bounds property-rounds spark-rounds compat clean
+.PHONY: demo docs test test-integrations test-plain test-quick slow-tests packages lint bench accuracy memory-limit resume-rounds sql-million crash-rounds serve-rounds serve-fuzz serve-idle deploy-check index-stress attack-rounds bounds property-rounds spark-rounds compat clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -19,6 +19,10 @@ $(VENV)/developed: $(VENV)/installed
 
 demo: $(VENV)/installed
 	$(BIN)/neardup demo --output demo-output
+
+# The site, in build/site: open build/site/index.html.
+docs: $(VENV)/developed
+	$(BIN)/python -m sphinx -q -W --keep-going --jobs auto -c docs -d build/doctrees . build/site
 
 test: $(VENV)/developed
 	$(MAKE) --jobs 2 --output-sync=target $(VENV)/compiled lint

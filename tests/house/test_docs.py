@@ -28,7 +28,7 @@ PAGES: Final = sorted(
         *(BENCH / "results" / "README.md", *DOCS.rglob("*.md")),
     ]
 )
-FENCE: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE: Final = re.compile(r"^```([\w{}-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK: Final = re.compile(r"\]\(([^)\s]+)\)")
 UNICODE_DATA: Final = TESTS / "features" / "unicode-16.0.0.json"
 DOCTEST_OPTIONS: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -244,6 +244,15 @@ def test_every_option_that_is_named_exists() -> None:
         "--no-cache-dir",
         "--strict",  # mypy's
         *("--recursive", "--level", "--warc-file", "--delete-after", "--no-directories"),  # wget's
+        *(
+            "--path",
+            "--data",
+            "--split",
+            "--column",
+            "--threshold",
+            "--min",
+            "--cache",
+        ),  # text-dedup's
     }
     for page in PAGES:
         named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text("utf-8")))
@@ -252,7 +261,9 @@ def test_every_option_that_is_named_exists() -> None:
 
 def test_every_test_and_file_that_is_named_exists() -> None:
     sources = [
-        p for folder in ("src", "tests", "tools", "bench") for p in (ROOT / folder).rglob("*.py")
+        file
+        for folder in ("src", "tests", "tools", "bench", "docs")
+        for file in (ROOT / folder).rglob("*.py")
     ]
     tests = "".join(p.read_text("utf-8") for p in sources if TESTS in p.parents)
     files = {p.relative_to(ROOT).as_posix() for p in sources}

@@ -1,0 +1,93 @@
+"""The site is built without a warning, its links lead somewhere, and its API page has all names."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import neardup as nd
+from suite import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+API: Final = ROOT / "docs" / "reference" / "api.md"
+NEEDED: Final = ("sphinx", "myst_parser", "furo")
+
+
+class Page(HTMLParser):
+    """The anchors of a page, and where its links, scripts and pictures lead."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self.anchors: set[str] = {""}
+        self.links: list[str] = []
+        self.feed(file.read_text("utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Take note of a tag."""
+        named = dict(attrs)
+        self.anchors.add(named.get("id") or "")
+        self.links += [x for x in (named.get("href"), named.get("src")) if x and tag != "base"]
+
+
+def test_the_site_is_built_and_whole(tmp_path: Path) -> None:
+    for name in NEEDED:
+        pytest.importorskip(name, reason="the site needs pip install 'neardup[docs]'")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going"),
+            *("-c", "docs", "-d", str(tmp_path / "doctrees"), ".", str(tmp_path / "site")),
+        ],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    site = (tmp_path / "site").resolve()
+    assert not broken_links(site)
+    assert not loaded_from_elsewhere(site)
+    index = (site / "searchindex.js").read_text("utf-8")
+    assert "docs/guide/contamination" in index
+
+
+def broken_links(site: Path) -> list[str]:
+    """Links to a file or an anchor that is not there."""
+    pages = {file: Page(file) for file in site.rglob("*.html")}
+    broken = []
+    for file, page in pages.items():
+        for link in page.links:
+            address = urlsplit(link)
+            if address.scheme or address.netloc:
+                continue
+            target = (file.parent / unquote(address.path)).resolve() if address.path else file
+            known = pages.get(target)
+            if not target.exists() or (known and unquote(address.fragment) not in known.anchors):
+                broken.append(f"{file.relative_to(site)}: {link}")
+    return broken
+
+
+def loaded_from_elsewhere(site: Path) -> list[str]:
+    """Scripts, pictures and style sheets that a reader's browser would fetch from the network."""
+    loaded = []
+    for file in site.rglob("*.html"):
+        text = file.read_text("utf-8")
+        loaded += re.findall(r'<(?:script|img|iframe)[^>]* src="([^"]+)"', text)
+        loaded += re.findall(r'<link[^>]* rel="stylesheet"[^>]* href="([^"]+)"', text)
+    return [address for address in loaded if "://" in address or address.startswith("//")]
+
+
+def test_the_api_page_has_every_public_name() -> None:
+    named = set(re.findall(r"^\.\. auto\w+:: (\S+)$", API.read_text("utf-8"), re.MULTILINE))
+    rooms = ["neardup.client", "neardup.compat.simhash", "neardup.compat.stored", "neardup.spark"]
+    public = {f"neardup.{name}" for name in nd.__all__ if not name.startswith("__")}
+    for room in rooms:
+        public |= {f"{room}.{name}" for name in importlib.import_module(room).__all__}
+    assert not public - named
