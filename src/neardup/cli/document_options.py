@@ -117,7 +117,7 @@ class Reading:
         """These options, and those that a run had where none is given.
 
         Args:
-            facts: As `kept_options` gives them.
+            facts: What the run kept beside its table, read by `neardup.pipeline.run.kept_options`.
         """
         kept, usual = facts.get("options", {}), Reading()
         names = {"text": "text", "id_field": "id", "format_name": "format"} | {

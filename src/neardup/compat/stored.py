@@ -171,8 +171,8 @@ def from_index_entries(entries: Iterable[str], bits: int = 64) -> tuple[Any, lis
     An index keeps an entry in each of its buckets; pass all buckets' entries together.
 
     Args:
-        entries: As they stand in the sets of `SimhashIndex.bucket`.
-        bits: The `f` of the index.
+        entries: The members of the sets in the index's attribute "bucket".
+        bits: The width, the index's attribute "f".
 
     Returns:
         uint64 (n,) or (n, words) and the ids, in the order of first occurrence.

@@ -57,7 +57,7 @@ PUBLISHED: Final = {
     )
 }
 """By name. Brown et al. 2020, section 4; Dubey et al. 2024 (Llama 3), section 5.1.4; Lambert et al.
-2024 (Tulu 3, whose rule OLMo 2 and 3 took over), section 3.2; EleutherAI's `janitor.py`."""
+2024 (Tulu 3, whose rule OLMo 2 and 3 took over), section 3.2; EleutherAI's janitor.py."""
 
 
 def leak_rule(

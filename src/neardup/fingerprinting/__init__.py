@@ -1,6 +1,7 @@
 """A recipe, and fingerprints by it, of texts and of vectors.
 
-`recipe` and `presets` say how; `fingerprints` does it in blocks by kernels, `plain` a document at a
-time in plain Python, `majority` folds; `vectors` projects vectors; `values` has fingerprints as
-numbers, `files` as Parquet. `libraries` holds what other libraries do, `explanation` shows it all.
+`recipe` and `preset_recipes` define a fingerprint. `fingerprints` computes blocks of them with
+kernels, `plain` computes one document in plain Python, `majority` folds, `projection` projects
+vectors. `values` has fingerprints as numbers, `fingerprint_files` as Parquet. `libraries` has the
+definitions of other libraries, and `explanation` shows how a fingerprint is made.
 """

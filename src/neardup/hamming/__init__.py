@@ -2,7 +2,7 @@
 
 The shelves: `plans` chooses blocks of bits and says what they cost, `join` finds all pairs of rows
 in memory, `search` finds the neighbours of a query, `spilled` joins what does not fit in memory.
-`all_pairs` and `clusters` are the calls; `shares` is a part of the first, for many machines.
+`all_pairs` and `clusters` are the calls; `block_join` joins one block, for many machines.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What a list of matches decides, whatever they were found by: groups, greedy keep, shortest paths.
 
-For matches that are at hand as pairs of rows. Where there are too many to list, `clusters` and
-`similarity` decide the same while they search; this is their definition in arrays.
+For matches that are listed as pairs of rows. Where there are too many to list, `clusters` (by
+distance) and the joins by similarity decide the same while they search; this is their definition in
+arrays.
 """
 
 from __future__ import annotations

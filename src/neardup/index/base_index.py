@@ -440,8 +440,8 @@ class BaseIndex(Queries):
         those that query see what is written in the body at once, unless they ask what is committed.
 
         Raises:
-            UsageError: If one is open already, or for `commit`, `rollback`, `compact` or `close` in
-                the body.
+            UsageError: If one is open already, or if the body commits, rolls back, compacts or
+                closes the index.
             FileError: As `commit`: then nothing of the body is stored.
 
         Example:

@@ -23,7 +23,7 @@ __all__ = ["Prepared"]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Documents whose features or fingerprints are made, for `add`, `add_new` and `offer_many`.
+    """Documents with their features or fingerprints, for `Index.add` and `Index.add_new`.
 
     It can be pickled, so another process may prepare what the writer then stores.
 

@@ -20,7 +20,7 @@ __all__ = ["FrameAccessor"]
 
 @pd.api.extensions.register_dataframe_accessor("neardup")
 class FrameAccessor:
-    """What `df.neardup` offers.
+    """The accessor `neardup` of a pandas DataFrame.
 
     Args:
         frame: The frame.

@@ -26,7 +26,7 @@ __all__ = ["ExpressionNamespace", "FrameNamespace"]
 
 @pl.api.register_dataframe_namespace("neardup")
 class FrameNamespace:
-    """What `df.neardup` offers.
+    """The namespace `neardup` of a polars DataFrame.
 
     Args:
         frame: The frame.

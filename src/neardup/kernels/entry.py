@@ -16,7 +16,7 @@ __all__ = ["entry_point", "short_kernel"]
 
 
 def short_kernel(function: Callable[..., Any]) -> Any:
-    """As `kernel`, for work of microseconds: other threads of Python wait for it.
+    """A kernel that keeps Python's lock, for work of microseconds: other threads wait for it.
 
     A thread that lets them go on waits in its turn, up to 5 ms, for each of them that does not.
     """
@@ -33,8 +33,8 @@ def entry_point(compiled: Any, *kinds: Any) -> Any:
     returns are Python's.
 
     Args:
-        compiled: A `short_kernel` or `kernel`.
-        kinds: Numba's types of its arguments, such as `types.int64`.
+        compiled: A kernel of `short_kernel` or of `neardup.kernels.jit.kernel`.
+        kinds: Numba's types of its arguments, such as int64.
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return _with_numbers_of_python(compiled)

@@ -39,8 +39,9 @@ class Passing:
     Args:
         is_json: Whether a line is a JSON object, and not itself a text; None: the first one tells.
         is_marked: Whether all lines go on, each with its answer.
-        every: Commit after so many lines; None: after all that can be read at once.
-        stored: What happens to an id that is stored with other content, as of `add_new`.
+        every: Lines of a commit; None: all that can be read at once.
+        stored: What happens to an id that is stored with other content: "replace", "keep" or
+            "error".
     """
 
     is_json: bool | None = None

@@ -13,7 +13,7 @@ __all__ = ["lazily"]
 
 
 def lazily(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
-    """Make a package's `__getattr__` (PEP 562).
+    """The __getattr__ function of a package (PEP 562), which loads names at their first use.
 
     Args:
         package: The package's `__name__`.

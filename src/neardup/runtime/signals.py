@@ -123,7 +123,7 @@ class Interrupts:
         return code
 
     def leave(self) -> None:
-        """End the process, if its exit code is decided; the last step of `atexit`.
+        """End the process, if its exit code is decided; the last of Python's exit handlers.
 
         By then threads are done and temporary files are gone. What would follow no signal may meet:
         Python gives signals back to the system, which kills; it kills itself where an interrupt

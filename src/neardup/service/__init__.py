@@ -1,9 +1,9 @@
 """The service: "have I seen this?" over HTTP, for many clients of one index.
 
 `server` runs it: sockets, signals, the order of starting and ending. `application` is what the
-server calls for a request: who may ask, how large a body may be. `routes` has what each address
-does, `messages` what requests and answers look like, `bodies` how they are read and written, one or
-many. What is written goes through `committer`, one thread that commits what has come meanwhile.
+server calls for a request: who may ask, how large a body may be. `operations` has the work of each
+address, `messages` the form of requests and answers, `bodies` reads and writes them, one or many.
+All writes go through `committer`, one thread that commits what has arrived.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def keys_of_part(sets: FeatureSets, cells: Any, match: Match) -> Keys:
 
     Args:
         sets: The documents of the part.
-        cells: uint8, `merge_cells` of all parts.
+        cells: uint8, the counts of the features of all parts, merged.
         match: When two documents match.
     """
     from neardup.kernels.similarity.join_arguments import Rarity

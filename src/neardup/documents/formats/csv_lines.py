@@ -95,7 +95,7 @@ class CsvFields:
         self._quotes = np.empty(0, np.uint64)
 
     def find(self, block: bytes) -> Fields | None:
-        """Find the whole records of a block, at least one, or None; see `Found`."""
+        """The whole records of a block, at least one, or None; see `Fields`."""
         from neardup.kernels.documents.csv_records import Marked, Records, find_marks, walk_marks
 
         if len(block) >= 2**31 or not is_utf8(block):

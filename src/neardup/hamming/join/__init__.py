@@ -1,1 +1,1 @@
-"""All pairs within a distance, in memory: a `problem`, solved by the `engine`, for a sink."""
+"""All pairs within a distance, in memory: `join_engine` solves a `problem` and fills `sinks`."""

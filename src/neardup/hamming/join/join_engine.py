@@ -1,6 +1,7 @@
 """Run a Hamming join: partition by each block, hand buckets to threads, solve heavy buckets again.
 
-`all_pairs` lists the pairs that are found and `clusters` unites them: both pass a sink.
+The caller passes a sink: that of `hamming.all_pairs` lists the pairs, that of `hamming.clusters`
+unites their rows.
 """
 
 from __future__ import annotations

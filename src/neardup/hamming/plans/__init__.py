@@ -1,1 +1,1 @@
-"""Which blocks of bits to compare, at which cost: `join` for all pairs, `search` for a query."""
+"""Blocks of bits to compare, and their cost: `join_plan` for pairs, `search_plan` for a query."""

@@ -3,7 +3,7 @@
 A plan is m disjoint blocks of bits; two fingerprints within k bits differ in at most k of them, so
 they agree on at least c = m - k (the pigeonhole principle). More blocks mean more tables of fewer
 candidates; c = 0 compares all pairs. Of m blocks that may be fewer than k, one differs in at most
-k // m bits: `mih:M` turns so many. What each step takes is in `costs`.
+k // m bits: `mih:M` flips up to that number. `join_costs` has the time of each step.
 """
 
 from __future__ import annotations

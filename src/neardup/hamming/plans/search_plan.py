@@ -3,8 +3,8 @@
 A plan is a set of masks. Rows that agree with the query on all bits of a mask share a bucket of
 that mask's table; blocks of bits make the masks, so that by the pigeonhole principle every row
 within k bits shares a bucket in one of the tables (m blocks, all choices of m - k of them: Manku,
-Jain and Das Sarma, WWW 2007, section 3.1). What each step takes is in `costs`;
-docs/design/search-plans.md compares plans with what was measured.
+Jain and Das Sarma, WWW 2007, section 3.1). docs/design/search-plans.md compares the estimates with
+measured times.
 """
 
 from __future__ import annotations

@@ -232,7 +232,7 @@ class Environment:
 
     @staticmethod
     def create(path: Path, values: dict[bytes, bytes]) -> None:
-        """Make a file whose database `meta` has these values; it is there whole or not at all."""
+        """Make a file with these values in its database "meta", as a whole or not at all."""
         with lmdb_errors(path, "create"), written_aside(path) as aside:
             env = lmdb.open(os.fsencode(aside), map_size=MAP_SIZES[-1], subdir=False, lock=False,
                             max_dbs=len(DATABASES))  # fmt: skip
@@ -388,7 +388,7 @@ class Environment:
             _sync(target)
 
     def rewrite(self, target: Path, without: bytes) -> None:
-        """Write the entries to a new file, but one of `meta`, and sync it.
+        """Write the entries to a new file, except one of the database "meta", and sync it.
 
         `copy` takes pages as they are, and in the free room of a page stands what was removed from
         it, or from a page that was written before. Pages that are filled again have no such bytes.
@@ -452,7 +452,7 @@ def _fill_up(env: Any, path: Path) -> None:
 
 
 def _put_all(env: Any, entries: Transaction, without: bytes) -> None:
-    """Put all entries, but one of `meta`, into an empty file, some in a transaction."""
+    """Put all entries except one of "meta" into an empty file, some in a transaction."""
     for name in DATABASES:
         db, items = env.open_db(name), entries.items(name)
         while True:

@@ -24,7 +24,7 @@ class Room(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """The tokens of a text, joined, and what cutting them takes; from `made_tokens`.
+    """The tokens of a text, joined, and the scratch arrays of cutting them.
 
     Words are followed by one space each (gap 1), characters by nothing (gap 0): token i is
     buffer[starts[i] : starts[i + 1] - gap], and tokens i to i + n - 1, joined, are
@@ -38,7 +38,7 @@ class Tokens(NamedTuple):
 
 
 class Hasher(NamedTuple):
-    """A seed, and what XXH3 takes for it; from `hasher_of`."""
+    """A seed of XXH3, and the secret and scratch that it takes."""
 
     seed: Any  # uint64
     secret: Any  # uint8, seeded_secret(seed)

@@ -239,7 +239,8 @@ def _fingerprint_text(text: str, address: int) -> Any:
 def fingerprint_text() -> Any:
     """The kernel that fingerprints one text, by XXH3, its features of equal weight or counted.
 
-    O(bytes + features * words). The same as `fingerprint_block` without `Weighing`. It takes:
+    O(bytes + features * words). The fingerprint is that of `neardup.kernels.fingerprinting.block`
+    without weights. The kernel takes:
 
         text: A str of at most MOST_BYTES in UTF-8.
         address: Of a workplace, which no other call uses.

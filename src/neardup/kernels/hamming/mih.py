@@ -242,8 +242,8 @@ def join_turned(
         last: The key after the last.
         ball: A Ball.
         agree: uint8 (rules,): whether a pair agrees on each of the problem's conditions.
-        blocks: Blocks, of the kernels of `join`.
-        output: Output, likewise.
+        blocks: Blocks.
+        output: Output.
     """
     columns, starts, flips = rows.columns, rows.starts, ball.flips
     distance, lanes, due = blocks.distance, blocks.multipliers, Due(ball, agree, blocks)

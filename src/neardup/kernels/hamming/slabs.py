@@ -1,7 +1,7 @@
 """Passes over fingerprints that lie on disk, one chunk of rows at a time.
 
 A bin holds the rows whose bits under a mask have the same hash; a slab is a range of bins. A row's
-`number` is its place in the whole collection. `present` has one bit for each row of a chunk, 1
+number is its place in the whole collection. `present` has one bit for each row of a chunk, 1
 where the row takes part, or is empty for all.
 """
 

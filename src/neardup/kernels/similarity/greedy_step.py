@@ -98,7 +98,7 @@ def insert_kept(
     """Index those of the documents that are kept, in the order given.
 
     Args:
-        documents: int64 (m,), with matches as of `match_greedy`.
+        documents: int64 (m,), numbers of the documents to index.
         sets: Sets.
         condition: Condition.
         keys: Keys of these documents.

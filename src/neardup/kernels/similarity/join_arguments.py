@@ -32,7 +32,7 @@ class Rarity(NamedTuple):
 
 
 class Keys(NamedTuple):
-    """The rare features by which m documents are found, from `select_keys`."""
+    """The rare features by which m documents find each other."""
 
     keys: Any  # uint64 (k,)
     before: Any  # int32 (k,): features of the document that are rarer than the key

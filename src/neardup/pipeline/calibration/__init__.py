@@ -1,5 +1,7 @@
-"""Which threshold, distance and width suit a corpus, told from a random sample of it.
+"""Which question, threshold, distance and width suit a corpus, judged by a random sample of it.
 
-`sample` takes the documents, `measure` joins them exactly, `model` is what is found, `costs` what
-each choice takes at full size, `advice` what to do, `calibrate` composes them, `page` draws it.
+`sample` takes the documents, `measure` joins them exactly, `model` is the result, `costs` estimates
+each choice at full size, `advice` recommends one, `calibrate` composes these, `page` draws them.
+For whole questions `edits` plants copies, `trials` searches for them, `choice` decides, and
+`questions` composes these.
 """

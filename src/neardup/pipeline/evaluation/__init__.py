@@ -1,5 +1,5 @@
 """How well recipes, thresholds and distances find what people labelled.
 
-`labels` reads what is true, `scores` compares, `resampled` gives the intervals, `model` is what is
-found, `evaluate` composes them, `page` draws it.
+`labels` reads the labels, `scorecard` compares with them, `resampled` gives the intervals, and
+`evaluate` composes these.
 """

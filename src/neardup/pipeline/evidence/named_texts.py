@@ -121,7 +121,7 @@ def fields_of(
 
     Args:
         names: As for `texts_of`.
-        fields: Names; `author.name` is a field in a field.
+        fields: Names; "author.name" is a nested field.
         paths: The inputs that hold the documents.
         read: Names the field of the id.
         format_name: Of all inputs, if their extensions do not tell.

@@ -178,7 +178,7 @@ class Report:
         return self.equal + self.near
 
     def numbers(self) -> dict[str, Any]:
-        """All numbers, for machines: what `summary.json` holds."""
+        """All numbers of the report, as `--summary` writes them."""
         return {
             "read": self.read,
             "kept": self.kept,

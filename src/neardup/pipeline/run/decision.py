@@ -55,10 +55,10 @@ class Decision:
         similarity: float64 (n,): of the document and the one kept for it, or None if not measured.
         references: Documents of an index that were kept before, if it names such.
         via: int64 (n,): for a dropped document one that it matches itself, the next on a shortest
-            way of matches to the one kept for it; None where that is always the kept one.
-        own: int8 (n,): how the index has each document's own id, as `versions` of an index says;
-            of ids that neardup makes itself ABSENT unless the content is the same. None without
-            an index.
+            path of matches to the one kept for it; None where that is always the kept one.
+        own: int8 (n,): whether the index has each document's own id, with the same or other
+            content; for ids that neardup makes itself, ABSENT unless the content is the same.
+            None without an index.
     """
 
     kept_by: Rows
@@ -76,7 +76,7 @@ class Decision:
 
 
 def write_decision(decision: Decision, file: Any) -> None:
-    """Write a decision, some rows at a time, to anything with `write` and `closed`."""
+    """Write a decision to a file that is open for writing, some rows at a time."""
     arrays = {name: getattr(decision, name) for name in ARRAYS}
     _write(pa.table({name: x for name, x in arrays.items() if x is not None}), file)
     references = decision.references

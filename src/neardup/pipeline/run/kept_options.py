@@ -1,7 +1,7 @@
-"""The options of a run, kept beside its table of duplicates: `show` and others then need none.
+"""The options of a run, kept beside its table of duplicates, for `neardup show` and others.
 
-Of `dropped.csv` they are in `.dropped.csv.options.json`, which appears with it. What was written to
-the table afterwards came from another run, so that older options are passed over.
+Those of dropped.csv are in .dropped.csv.options.json, which appears with it. If the table is newer,
+it came from another run, and the options are ignored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def keep_options(
     Args:
         table: What `--duplicates` named.
         inputs: The run's inputs, as it was given them.
-        options: As `described` gives them.
+        options: Those of rule, choice and reading, by name.
         written: What they become part of.
     """
     if table is None or is_uri(table) or table in STANDARD_OUTPUT or is_device(as_local(table)):

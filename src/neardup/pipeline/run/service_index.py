@@ -109,7 +109,8 @@ class ServiceIndex:
             most: Matches of each.
 
         Returns:
-            As `versions` and `first_within` of an index.
+            For each document whether its own id is stored, and with the same content; and a table
+            of the first matches.
         """
         rows, documents = _documents(contents)
         asked = zip(ids.take(pa.array(rows)).to_pylist(), documents, strict=True)

@@ -89,8 +89,9 @@ class Summary(ReadingRecord):
         notes: What was done that is not plain to see, such as an encoding that was found, a line
             each.
         warnings: What makes the result doubtful, a line each.
-        own: Documents that the index had under their own id, whatever became of them: see
-            `own_ids` of `dedup`. Of ids that neardup makes itself only those with the same content.
+        own: Documents that the index had under their own id, whatever became of them (see the
+            parameter "own_ids" of `dedup`). Of ids that neardup makes itself only those with the
+            same content.
     """
 
     read: int
@@ -429,8 +430,8 @@ class IndexSummary(Record):
         stored: Documents stored.
         replaced: Of these, those whose id was stored before, also by this run.
         unchanged: Documents left out because their id was stored, and that version stays (only with
-            `if_new`).
-        seen: Documents left out because another near one was stored (only with `if_new`).
+            `--if-new`).
+        seen: Documents left out because another near one was stored (only with `--if-new`).
         empty: Documents without tokens, which match nothing and are not stored.
         rejected: Records that could not be used.
         documents: Documents in the index now.
