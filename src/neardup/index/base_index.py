@@ -140,7 +140,7 @@ class BaseIndex(Queries):
 
         Args:
             calls: "usual": adding and asking one by one and many at once. "all": whatever may be
-                called, with ids of both kinds; nothing compiles afterwards.
+                called, with ids of the kind that it has, or of both; nothing compiles afterwards.
 
         Returns:
             The seconds that it took.
@@ -162,7 +162,10 @@ class BaseIndex(Queries):
             scratch.query_batch(["a text", "and another one"])
         if calls == "all":
             with self._scratches() as make:
-                call_everything(make, self._kind.example, takes_texts=self.recipe is not None)
+                call_everything(
+                    make, self._kind.example, takes_texts=self.recipe is not None,
+                    id_kind=self.id_kind,
+                )  # fmt: skip
         return time.perf_counter() - begin
 
     @contextlib.contextmanager

@@ -32,19 +32,24 @@ Scratch: TypeAlias = Any
 
 
 def call_everything(
-    make: Callable[[], Scratch], example: Callable[[int], Any], *, takes_texts: bool
-) -> None:
-    """Make every call of a kind of index, with both kinds of ids, on indexes that are closed then.
+    make: Callable[[], Scratch], example: Callable[[int], Any], *, takes_texts: bool,
+    id_kind: str | None,
+) -> None:  # fmt: skip
+    """Make every call of a kind of index, on indexes that are closed then.
 
     Args:
         make: Makes an index without documents.
         example: The content of a document by its number: a fingerprint, or features.
         takes_texts: Whether it has a recipe.
+        id_kind: Of the ids, "int" or "str"; None: both are used.
     """
     numbers = [example(row) for row in range(ROWS)]
     numbers[::8] = numbers[1::8]  # some are near others
     order = np.random.default_rng(0).permutation(ROWS).tolist()
-    for ids in (list(range(ROWS)), order, [f"id {row}" for row in order]):
+    named: dict[str, list[list[Any]]] = {
+        "int": [list(range(ROWS)), order], "str": [[f"id {row}" for row in order]]
+    }  # fmt: skip
+    for ids in named[id_kind] if id_kind else [*named["int"], *named["str"]]:
         with make() as index:
             _write(index, ids, numbers)
             _ask(index, ids, numbers)
