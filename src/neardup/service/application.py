@@ -23,6 +23,7 @@ from neardup.service.bodies import (
     ClientGoneError,
     Request,
     arrow_rows,
+    arrow_stream,
     arrow_table,
     decoded,
     media_type,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from neardup.service.access import Access, Right
+    from neardup.service.columns import Columns
     from neardup.service.deadlines import Deadlines
     from neardup.service.operations import Rows
     from neardup.service.service import Service
@@ -205,7 +207,7 @@ class Application:
 
         return answer
 
-    async def _in_cuts(self, rows: Rows, given: list[Any]) -> list[Any]:
+    async def _in_cuts(self, rows: Rows, given: list[Any] | Columns) -> list[Any]:
         """Answers of many rows, written in cuts."""
         size = self._limits.cut_rows
         cuts = [given[at : at + size] for at in range(0, len(given), size)]
@@ -214,9 +216,9 @@ class Application:
 
     async def _arrow(self, rows: Rows, body: bytes) -> Answer:
         loop = asyncio.get_running_loop()
-        given = await loop.run_in_executor(None, arrow_rows, body, rows.row)
+        given = await loop.run_in_executor(None, _given, rows, body)
         answers = await self._in_cuts(rows, given)
-        return Answer(await loop.run_in_executor(None, arrow_table, answers), ARROW)
+        return Answer(await loop.run_in_executor(None, arrow_stream, answers), ARROW)
 
     def _whole_of(self, call: Callable[[bytes], Awaitable[Any]]) -> Any:
         async def answer(request: Request) -> Answer:
@@ -286,6 +288,13 @@ def _shown(show: Callable[[], Answer]) -> Callable[[Request], Awaitable[Answer]]
         return show()
 
     return answer
+
+
+def _given(rows: Rows, body: bytes) -> list[Any] | Columns:
+    """The documents of an Arrow stream: its columns where that is all there is to them."""
+    table = arrow_table(body)
+    columns = rows.columns(table)
+    return arrow_rows(table, rows.row) if columns is None else columns
 
 
 def _line(answer: Any) -> Any:

@@ -10,19 +10,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from neardup.service.problem_details import Problem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
+    import pyarrow as pa
+
     from neardup.service.settings import Limits
 
     Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 __all__ = [
-    "ARROW", "JSON", "NDJSON", "ClientGoneError", "Request", "arrow_rows", "arrow_table", "decoded",
-    "media_type", "read_lines", "read_whole",
+    "ARROW", "JSON", "NDJSON", "ClientGoneError", "Request", "arrow_rows", "arrow_stream",
+    "arrow_table", "decoded", "media_type", "read_lines", "read_whole",
 ]  # fmt: skip
 
 
@@ -158,35 +161,57 @@ def _with_whole_numbers(value: Any) -> Any:
     return value
 
 
-def arrow_rows(body: bytes, kind: Any) -> list[Any]:
-    """The rows of an Arrow IPC stream, as structures.
+def arrow_table(body: bytes) -> pa.Table:
+    """The table of an Arrow IPC stream.
 
     Raises:
-        Problem: If it is not such a stream, or a row is not what `kind` has.
+        Problem: If it is not such a stream.
     """
     import pyarrow as pa
 
     try:
-        rows = pa.ipc.open_stream(body).read_all().to_pylist()
-    except (pa.ArrowException, OSError, ValueError, UnicodeDecodeError) as error:
+        table = pa.ipc.open_stream(body).read_all()
+        table.validate(full=True)  # strings that are not UTF-8, offsets that lead out
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise Problem("malformed-body", str(error)) from None
+    return table
+
+
+def arrow_rows(table: pa.Table, kind: Any) -> list[Any]:
+    """The rows of a table, as structures.
+
+    Raises:
+        Problem: If a row is not what `kind` has.
+    """
     try:
-        return msgspec.convert(rows, list[kind])
+        return msgspec.convert(table.to_pylist(), list[kind])
     except msgspec.ValidationError as error:
         raise Problem("invalid-document", str(error)) from None
 
 
-def arrow_table(answers: list[Any]) -> bytes:
+def arrow_stream(answers: list[Any]) -> bytes:
     """Answers, or problems, as an Arrow IPC stream with a row each and a column for each field."""
     import pyarrow as pa
 
-    rows = [
-        {"error": each.to_dict()} if isinstance(each, Problem) else msgspec.to_builtins(each)
-        for each in answers
-    ]
-    names = dict.fromkeys(name for row in rows for name in row)
-    table = pa.table({name: pa.array([row.get(name) for row in rows]) for name in names})
+    kinds = dict.fromkeys(map(type, answers))
+    fields = dict.fromkeys(
+        name for kind in kinds if kind is not Problem for name in kind.__struct_fields__
+    )
+    columns = {name: [_plain(getattr(each, name, UNSET)) for each in answers] for name in fields}
+    if Problem in kinds:
+        columns["error"] = [
+            each.to_dict() if isinstance(each, Problem) else None for each in answers
+        ]
+    arrays = {name: pa.array(values) for name, values in columns.items()}
+    table = pa.table({name: each for name, each in arrays.items() if len(each) > each.null_count})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
+
+
+def _plain(value: Any) -> Any:
+    """A field of an answer as Arrow takes it."""
+    if isinstance(value, (bool, int, str)):
+        return value
+    return None if value is UNSET else msgspec.to_builtins(value)

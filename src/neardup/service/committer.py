@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterator, Sequence
 
+    import pyarrow as pa
+
     from neardup.index import DurableIndex, Prepared
     from neardup.index.hits import Id
     from neardup.service.service_metrics import Metrics
@@ -51,6 +53,7 @@ class Work:
         operation: What is done with the documents.
         ids: Of one kind.
         documents: Texts; or feature hashes or fingerprints. None where nothing but ids is needed.
+            An Arrow array is prepared before it is submitted.
         nbytes: Of the documents, about.
         future: Gets the Outcome.
         is_cut: Whether it is one of many cuts: single requests go between them.
@@ -60,7 +63,7 @@ class Work:
 
     operation: Operation
     ids: list[Id]
-    documents: list[Any]
+    documents: list[Any] | pa.Array
     nbytes: int
     future: asyncio.Future[Outcome]
     is_cut: bool = False
@@ -70,8 +73,14 @@ class Work:
     @property
     def fits(self) -> tuple[Operation, bool, int]:
         """What works must share to be written by one call; what is prepared shares it with none."""
-        is_text = bool(self.documents) and isinstance(self.documents[0], str)
-        return self.operation, is_text, 0 if self.prepared is None else id(self)
+        if self.prepared is not None:
+            return self.operation, False, id(self)
+        return self.operation, bool(self.documents) and isinstance(self.documents[0], str), 0
+
+    @property
+    def is_column(self) -> bool:
+        """Whether its documents are an Arrow array."""
+        return not isinstance(self.documents, list)
 
 
 @dataclass(frozen=True, slots=True)

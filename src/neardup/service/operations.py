@@ -12,6 +12,7 @@ from msgspec import UNSET
 from neardup.errors import NeardupError
 from neardup.fingerprinting.sets_of_texts import fingerprints_of_sets
 from neardup.index.hits import ABSENT, OTHER, SAME
+from neardup.service.columns import Columns
 from neardup.service.committer import Committer, Work
 from neardup.service.messages import (
     Document,
@@ -60,7 +61,10 @@ class Rows(Protocol):
     def check(self, row: Any) -> Any:
         """The document of a row; Problem if it cannot be taken."""
 
-    async def answers(self, rows: list[Any], *, is_cut: bool = False) -> list[Any]:
+    def columns(self, table: pa.Table) -> Columns | None:
+        """The documents of a table without a row for each; None where rows must be made."""
+
+    async def answers(self, rows: list[Any] | Columns, *, is_cut: bool = False) -> list[Any]:
         """An answer or a Problem for each row.
 
         Raises:
@@ -97,21 +101,38 @@ class Write:
         check_id(row.id, self._terms.limits)
         return None if self.row is Removal else as_document(row, self._terms)
 
+    def columns(self, table: pa.Table) -> Columns | None:
+        """See Rows."""
+        return None if self.row is Removal else Columns.of(table, self._terms)
+
     async def answers(self, rows: list[Any], *, is_cut: bool = False) -> list[Any]:
         """See Rows."""
         committer = self._committer
         if committer is None:
             raise Problem("read-only", "the index was opened for queries only")
         answers: list[Any] = [None] * len(rows)
-        works = self._works(rows, answers, is_cut=is_cut)
+        if isinstance(rows, Columns):
+            ids = rows.ids.to_pylist()
+            future = asyncio.get_running_loop().create_future()
+            work = Work(self._operation, ids, rows.documents, rows.nbytes, future, is_cut)
+            works = [(list(range(len(ids))), work)]
+        else:
+            ids = [row.id for row in rows]
+            works = self._works(rows, answers, is_cut=is_cut)
         await self._write(committer, works, answers)
         if self._operation == "seen":
-            for row, answer in zip(rows, answers, strict=True):
-                state = "refused" if isinstance(answer, Problem) else answer.state
-                self._metrics.seen(state)
-                if state == "seen":
-                    self._metrics.duplicate(row.id, answer.match.id)
+            self._count(ids, answers)
         return answers
+
+    def _count(self, ids: list[Any], answers: list[Any]) -> None:
+        states: dict[str, int] = {}
+        for identity, answer in zip(ids, answers, strict=True):
+            state = "refused" if isinstance(answer, Problem) else answer.state
+            states[state] = states.get(state, 0) + 1
+            if state == "seen":
+                self._metrics.duplicate(identity, answer.match.id)
+        for state, count in states.items():
+            self._metrics.seen(state, count)
 
     def _works(
         self, rows: list[Any], answers: list[Any], *, is_cut: bool
@@ -157,6 +178,9 @@ class Write:
             outcome = await work.future
             if isinstance(outcome, Problem) and len(places) == len(answers):
                 raise outcome
+            if len(places) == len(answers):
+                answers[:] = outcome
+                return
             for at, place in enumerate(places):
                 answers[place] = outcome if isinstance(outcome, Problem) else outcome[at]
 
@@ -169,7 +193,7 @@ class Write:
         try:
             while left:
                 work = left[0]
-                if work.nbytes > LARGE_BYTES and work.documents[0] is not None:
+                if work.is_column or (work.nbytes > LARGE_BYTES and work.documents[0] is not None):
                     prepare = functools.partial(self._index.prepare, bad="report")
                     work.prepared = await loop.run_in_executor(
                         self._pool, prepare, work.ids, work.documents
@@ -214,6 +238,10 @@ class Ask:
 
     def _all(self, rows: list[Any]) -> list[Any]:
         return [self._one(row) for row in rows]
+
+    def columns(self, _: pa.Table) -> Columns | None:
+        """See Rows."""
+        return None
 
     def _one(self, row: Any) -> Any:
         try:

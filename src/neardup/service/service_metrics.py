@@ -104,9 +104,9 @@ class Metrics:
         found[0].inc()
         found[1].observe(seconds)
 
-    def seen(self, state: str) -> None:
-        """Count what became of a document."""
-        self._seen[state].inc()
+    def seen(self, state: str, count: int) -> None:
+        """Count documents that became this."""
+        self._seen[state].inc(count)
 
     def duplicate(self, identity: Any, match: Any) -> None:
         """Remember which document was near which, for the page."""
