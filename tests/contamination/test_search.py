@@ -15,7 +15,7 @@ import naive
 import neardup as nd
 from neardup.contamination.questions import words_cut
 from neardup.contamination.rules import PUBLISHED
-from neardup.kernels.contamination import maximal_segments
+from neardup.kernels.contamination_passages import maximal_segments
 from neardup.kernels.features.places import placed_words
 from strategies import normalisation_texts, texts
 from suite import examples

@@ -26,6 +26,7 @@ ALLOWED: dict[str, set[str]] = {
     "kernels.array_types": set(),
     "kernels": {"kernels.array_types"},
     "kernels.contamination": {"kernels.array_types", "kernels", "kernels.features"},
+    "kernels.contamination_passages": {"kernels", "kernels.contamination", "kernels.features"},
     "kernels.documents": {"kernels.array_types", "kernels", "kernels.features"},
     "kernels.features": {"kernels.array_types", "kernels"},
     "kernels.fingerprinting": {"kernels.array_types", "kernels", "kernels.features"},
@@ -77,7 +78,8 @@ ALLOWED: dict[str, set[str]] = {
     "index.durable": BASE
     | {"fingerprinting", "fingerprinting.question", "fingerprinting.values", "index"},
     "contamination": BASE
-    | {"features", "fingerprinting", "kernels.contamination", "kernels.features"},
+    | {"features", "fingerprinting", "kernels.contamination", "kernels.contamination_passages"}
+    | {"kernels.features"},
     "compat": BASE
     | {"features", "fingerprinting", "fingerprinting.libraries", "fingerprinting.majority"}
     | {"fingerprinting.md5_windows", "fingerprinting.values", "kernels.fingerprinting"},

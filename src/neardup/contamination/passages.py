@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.contamination.questions import FEATURE_WORDS, words_cut
-from neardup.runtime.arrays import frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from neardup.contamination.questions import Questions
+    from neardup.features.text import TextBlock
     from neardup.runtime.types import Flags, Hashes
 
-__all__ = ["Finding", "Passages", "shared_parts"]
+__all__ = ["Finding", "findings_of", "shared_parts"]
 
-_CONTINUES, _CONTINUATION = 0xC0, 0x80
-_NO_FLAGS: Final = np.zeros(0, np.bool_)
 _CONTEXT: Final = 240
 """Bytes that are kept of what stands around a passage."""
 
@@ -57,107 +57,51 @@ class Finding:
     after: str = ""
 
 
-class Passages:
-    """One document, and the questions that were found in it.
+def findings_of(block: TextBlock, first: int, hits: Any, questions: Questions) -> Iterator[Finding]:
+    """What is said of the pairs of a block.
 
     Args:
-        row: Of the document.
-        text: uint8, its UTF-8.
+        block: Documents.
+        first: The row of the first one.
+        hits: int64 (pairs, 3): document of the block, question and why; by document.
         questions: All questions.
     """
+    from neardup.kernels.contamination_passages import mark_passages
 
-    def __init__(self, row: int, text: Any, questions: Questions) -> None:
-        """Cut it in words."""
-        from neardup.kernels.features.places import placed_words
-
-        self._row, self._text, self._questions = row, text, questions
-        self._begins, self._ends, self._words, features = placed_words(
-            text, words_cut(questions.rule), FEATURE_WORDS
-        )
-        self._hashes: dict[int, Hashes] = {1: self._words, FEATURE_WORDS: features}
-        self._runs: Hashes | None = None
-        published = questions.rule.published
-        if published is not None and published.coverage is not None:
-            self._runs = frozen(np.unique(self._hashes_of(published.run)))
-
-    def _hashes_of(self, width: int) -> Hashes:
-        """Of every run of so many words."""
-        from neardup.kernels.features.places import run_hashes
-
-        if width not in self._hashes:
-            whole = frozen(np.array([0, self._text.size], np.int64))
-            cut = words_cut(self._questions.rule)
-            self._hashes[width] = run_hashes(self._text, whole, cut, width)[0]
-        return self._hashes[width]
-
-    def finding(self, question: int, why: int) -> Finding:
-        """What is said of one question."""
-        from neardup.kernels.contamination import (
-            covered_words,
-            longest_common_run,
-            maximal_segments,
-        )
-
-        features = self._questions.features_of(question)
-        words = self._questions.words_of(question)
-        width = min(FEATURE_WORDS, words.size)
-        hashes = self._hashes_of(width)
-        in_passage, is_shared = covered_words(hashes, features, width)
-        shared = features[is_shared]
-        covered = None if self._runs is None else self._questions.covered(question, self._runs)
-        run, at = longest_common_run(words, self._words, in_passage if shared.size else _NO_FLAGS)
-        # Densest first; each from its first word to the one behind its last.
-        begins, ends, scores = maximal_segments(in_passage)
-        order = np.argsort(-scores, kind="stable")
-        segments = list(zip(begins[order].tolist(), ends[order].tolist(), strict=True))
-        best = self._best(segments, why, at, at + run)
-        others = [each for each in segments if each != best and self._meets(question, *each)]
-        begin, end = self._begins[best[0]], self._ends[best[1] - 1]
-        return Finding(
-            self._row, question, why, shared.size / max(1, features.size), run,
-            tuple(map(self._points, [best, *others])),
-            self._text[begin:end].tobytes().decode(),
-            shared, hashes[at : max(at, at + run - width + 1)].copy(), covered,
-            self._text[max(0, begin - _CONTEXT) : begin].tobytes().decode(errors="ignore"),
-            self._text[end : end + _CONTEXT].tobytes().decode(errors="ignore"),
+    data, documents, numbers = block.data, hits[:, 0], hits[:, 1]
+    places = np.zeros((len(hits) + 1, 2), np.int64)
+    np.cumsum(questions.feature_counts[numbers], out=places[1:, 0])
+    np.cumsum(questions.sizes[numbers], out=places[1:, 1])
+    published = questions.rule.published
+    marks_words = published is not None and published.coverage is not None
+    marks, passages = mark_passages(
+        data, block.offsets, hits, places, words_cut(questions.rule), questions.asked, marks_words
+    )
+    ranges = passages.tolist()
+    behind = 0
+    rows = zip(
+        hits.tolist(), places[:-1].tolist(), places[1:].tolist(), marks.figures.tolist(),
+        block.offsets[documents].tolist(), block.offsets[documents + 1].tolist(), strict=True,
+    )  # fmt: skip
+    for (document, question, why), (at, word), last, figures, text_begin, text_end in rows:
+        shared, run, count = figures
+        own, behind = ranges[behind : behind + count], behind + count
+        begin, end = own[0][:2]
+        run_features = max(0, run - min(FEATURE_WORDS, last[1] - word) + 1)
+        yield Finding(
+            first + document, question, why, shared / max(1, last[0] - at), run,
+            tuple((each[2], each[3]) for each in own),
+            data[begin:end].tobytes().decode(),
+            marks.shared[at : at + shared], marks.run_features[word : word + run_features],
+            marks.covered[word : last[1]] if marks_words else None,
+            data[max(text_begin, begin - _CONTEXT) : begin].tobytes().decode(errors="ignore"),
+            data[end : min(text_end, end + _CONTEXT)].tobytes().decode(errors="ignore"),
         )  # fmt: skip
-
-    def _best(
-        self, segments: list[tuple[int, int]], why: int, begin: int, end: int
-    ) -> tuple[int, int]:
-        """The densest passage; of what only the run rule finds the one around its longest run."""
-        from neardup.kernels.contamination import BY_SHARE
-
-        if why & BY_SHARE:
-            return segments[0]
-        around = (each for each in segments if each[0] <= begin and end <= each[1])
-        return next(around, (begin, end))
-
-    def _meets(self, question: int, begin: int, end: int) -> bool:
-        """Whether a passage alone would be found."""
-        from neardup.kernels.contamination import longest_common_run
-
-        rule, words = self._questions.rule, self._questions.words_of(question)
-        features = self._questions.features_of(question)
-        width = min(FEATURE_WORDS, words.size)
-        if rule.share is not None and width == FEATURE_WORDS:
-            inside = np.intersect1d(features, self._hashes_of(width)[begin : end - width + 1])
-            if inside.size >= rule.least_shared(features.size):
-                return True
-        least = words.size if rule.run is None else min(rule.run, words.size)
-        run, _ = longest_common_run(words, frozen(self._words[begin:end]), _NO_FLAGS)
-        return bool(run >= least)
-
-    def _points(self, passage: tuple[int, int]) -> tuple[int, int]:
-        """First and last word as code points of the text."""
-        begin, end = self._begins[passage[0]], self._ends[passage[1] - 1]
-        before = _count_points(self._text[:begin])
-        return before, before + _count_points(self._text[begin:end])
 
 
 def shared_parts(text: str, finding: Finding, questions: Questions) -> list[tuple[bool, str]]:
     """A text in parts: whether the words of each lie in features of a finding, and the part."""
-    from neardup.kernels.contamination import covered_words
+    from neardup.kernels.contamination_passages import covered_words
     from neardup.kernels.features.places import placed_words
 
     data = np.frombuffer(text.encode(), np.uint8)
@@ -172,8 +116,3 @@ def shared_parts(text: str, finding: Finding, questions: Questions) -> list[tupl
         at = end
     parts.append((False, data[at:]))
     return [(is_shared, part.tobytes().decode()) for is_shared, part in parts if part.size]
-
-
-def _count_points(text: Any) -> int:
-    """Code points of UTF-8: the bytes that continue none."""
-    return int(np.count_nonzero((text & _CONTINUES) != _CONTINUATION))

@@ -15,8 +15,9 @@ from neardup.runtime.arrays import frozen
 if TYPE_CHECKING:
     from neardup.contamination.rules import LeakRule
     from neardup.kernels.contamination import Lookup, Phrases, Shares
+    from neardup.kernels.contamination_passages import Asked
     from neardup.kernels.features.token_arguments import Cutting
-    from neardup.runtime.types import Flags, Hashes, Offsets, Rows
+    from neardup.runtime.types import Hashes, Offsets, Rows
 
 __all__ = ["FEATURE_WORDS", "Questions", "lay_out", "words_cut"]
 
@@ -46,8 +47,6 @@ class Questions:
         counted_features: uint64, ascending: those that the search numbers 0, 1, ...
         shares: As the search takes those of three words or more.
         phrases: As the search takes what is found whole: anchors of 2, of 3 and of `run` words.
-        runs: uint64: the hashes of each question's runs of `run` words, in order.
-        run_starts: int64 (n + 1,): where those of each begin.
     """
 
     rule: LeakRule
@@ -58,8 +57,6 @@ class Questions:
     counted_features: Hashes
     shares: Shares
     phrases: tuple[Phrases, Phrases, Phrases]
-    runs: Hashes
-    run_starts: Offsets
 
     def __len__(self) -> int:
         """Count them."""
@@ -70,6 +67,21 @@ class Questions:
         """int64 (n,): words of each."""
         return np.diff(self.starts)
 
+    @property
+    def feature_counts(self) -> Rows:
+        """int64 (n,): distinct features of each."""
+        return np.diff(self.feature_starts)
+
+    @property
+    def asked(self) -> Asked:
+        """As the kernel that marks passages takes them."""
+        from neardup.kernels.contamination_passages import Asked
+
+        return Asked(
+            self.words, self.starts, self.features, self.feature_starts, self.shares.least,
+            self.rule.share is not None, self.rule.run or 0, FEATURE_WORDS,
+        )  # fmt: skip
+
     def words_of(self, question: int) -> Hashes:
         """The hashes of its words."""
         return self.words[self.starts[question] : self.starts[question + 1]]
@@ -77,14 +89,6 @@ class Questions:
     def features_of(self, question: int) -> Hashes:
         """Its distinct features, ascending; of a question of two words, these as one."""
         return self.features[self.feature_starts[question] : self.feature_starts[question + 1]]
-
-    def covered(self, question: int, runs: Hashes) -> Flags:
-        """Which of its words lie in a run of `run` words that is among `runs`, ascending."""
-        from neardup.kernels.contamination import covered_words
-
-        own = self.runs[self.run_starts[question] : self.run_starts[question + 1]]
-        flags: Flags = covered_words(frozen(own), runs, self.rule.run or 1)[0]
-        return flags
 
     def is_short(self, question: int) -> bool:
         """Whether it has fewer words than each of the rules compares."""
@@ -113,12 +117,11 @@ def lay_out(texts: Any, rule: LeakRule) -> Questions:
     }
     words, starts = runs[1]
     sizes = np.diff(starts)
-    features, feature_starts = _distinct_runs(runs, sizes)
-    known = np.unique(features[np.repeat(sizes >= FEATURE_WORDS, np.diff(feature_starts))])
+    known, numbers, feature_starts = _distinct_runs(runs, sizes)
     return Questions(
-        rule, words, starts, features, feature_starts, known,
-        _shares(known, features, feature_starts, sizes, rule),
-        _phrases(runs, data, offsets, sizes, rule), *runs[rule.run or 1],
+        rule, words, starts, known[numbers], feature_starts, known,
+        _shares(known, numbers, feature_starts, sizes, rule),
+        _phrases(runs, data, offsets, sizes, rule),
     )  # fmt: skip
 
 
@@ -131,22 +134,25 @@ def _buffers(texts: Any) -> tuple[Any, Any]:
     return blocks[0].data, blocks[0].offsets
 
 
-def _distinct_runs(runs: dict[int, tuple[Hashes, Offsets]], sizes: Rows) -> tuple[Hashes, Offsets]:
-    """The distinct features of each question, ascending; of two words, these as one."""
+def _distinct_runs(
+    runs: dict[int, tuple[Hashes, Offsets]], sizes: Rows
+) -> tuple[Hashes, Rows, Offsets]:
+    """All features, ascending; the numbers of those of each question, ascending, and their begins.
+
+    A question of two words has these as its feature.
+    """
     owners, hashes = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)]
     for width, own in ((FEATURE_WORDS, sizes > _PAIR), (_PAIR, sizes == _PAIR)):
         found, starts = runs[width]
         owner = np.repeat(np.arange(sizes.size), np.diff(starts))
         owners.append(owner[own[owner]])
         hashes.append(found[own[owner]])
-    owner, features = np.concatenate(owners), np.concatenate(hashes)
-    order = np.lexsort((features, owner))
-    owner, features = owner[order], features[order]
-    is_new = np.ones(order.size, np.bool_)
-    is_new[1:] = (owner[1:] != owner[:-1]) | (features[1:] != features[:-1])
+    known, numbers = np.unique(np.concatenate(hashes), return_inverse=True)
+    keys = np.unique(np.concatenate(owners) * known.size + numbers)  # a sort of single numbers
+    owner, numbers = np.divmod(keys, max(1, known.size))
     offsets = np.zeros(sizes.size + 1, np.int64)
-    np.cumsum(np.bincount(owner[is_new], minlength=sizes.size), out=offsets[1:])
-    return features[is_new], offsets
+    np.cumsum(np.bincount(owner, minlength=sizes.size), out=offsets[1:])
+    return known, numbers, offsets
 
 
 def _lookup(hashes: Hashes) -> Lookup:
@@ -157,34 +163,25 @@ def _lookup(hashes: Hashes) -> Lookup:
     return Lookup(frozen(hash_table(hashes, numbers)), frozen(sieve_of(hashes)))
 
 
-def _shares(
-    known: Hashes, features: Hashes, starts: Offsets, sizes: Rows, rule: LeakRule
-) -> Shares:
+def _shares(known: Hashes, numbers: Rows, starts: Offsets, sizes: Rows, rule: LeakRule) -> Shares:
     """Key each question by its prefix: its features that the fewest questions have."""
     from neardup.kernels.contamination import Shares
 
     counts = np.diff(starts)
     owners = np.repeat(np.arange(sizes.size), counts)
-    is_long = sizes[owners] >= FEATURE_WORDS
-    owners, features = owners[is_long], features[is_long]
-    numbers = np.searchsorted(known, features)
-    popularity = np.bincount(numbers, minlength=known.size)
-    counts = np.bincount(owners, minlength=sizes.size)
-    own_starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    least = np.array([rule.least_shared(int(count)) for count in counts], np.int64)
-    if rule.share is None:
-        prefix = np.zeros(sizes.size, np.int64)
-    else:
-        prefix = np.where(counts > 0, counts - least + 1, 0)
-    order = np.lexsort((numbers, popularity[numbers], owners))
-    rank = np.arange(order.size) - own_starts[owners[order]]
-    keyed = order[rank < prefix[owners[order]]]
+    popularity = np.bincount(numbers, minlength=known.size)[numbers]
+    least = np.array([rule.least_shared(count) for count in counts.tolist()], np.int64)
+    has_prefix = (sizes >= FEATURE_WORDS) & (rule.share is not None)
+    prefix = np.where(has_prefix, counts - least + 1, 0)
+    order = np.argsort(owners * (sizes.size + 1) + popularity, kind="stable")
+    rank = np.arange(order.size) - starts[owners]  # the owners of `order` are ascending too
+    keyed = order[rank < prefix[owners]]
     keyed = keyed[np.argsort(numbers[keyed], kind="stable")]
     key_counts = np.bincount(numbers[keyed], minlength=known.size)
     key_starts = np.concatenate([[0], np.cumsum(key_counts)]).astype(np.int64)
     return Shares(
-        _lookup(known), FEATURE_WORDS, frozen(key_starts), frozen(owners[keyed].astype(np.int64)),
-        frozen(own_starts), frozen(numbers.astype(np.int64)), frozen(least),
+        _lookup(known), FEATURE_WORDS, frozen(key_starts), frozen(owners[keyed]),
+        frozen(starts), frozen(numbers), frozen(least),
     )  # fmt: skip
 
 
@@ -214,10 +211,12 @@ def _phrases(
 
 
 def _all_runs(runs: tuple[Hashes, Offsets], sizes: Rows) -> tuple[Rows, Hashes]:
+    """Questions and the runs that they hold, each once."""
     hashes, starts = runs
     owners = np.repeat(np.arange(sizes.size), np.diff(starts))
-    pairs = np.unique(np.stack([hashes, owners.astype(np.uint64)]), axis=1)
-    return pairs[1].astype(np.int64), pairs[0]
+    known, numbers = np.unique(hashes, return_inverse=True)
+    numbers, owners = np.divmod(np.unique(numbers * sizes.size + owners), max(1, sizes.size))
+    return owners, known[numbers]
 
 
 def _anchored(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from neardup.contamination.passages import Finding, Passages
+from neardup.contamination.passages import findings_of
 from neardup.contamination.questions import words_cut
 from neardup.features.text import text_blocks
 from neardup.runtime.threads import in_threads, worker_count
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from neardup.contamination.passages import Finding
     from neardup.contamination.questions import Questions
     from neardup.features.text import TextBlock
     from neardup.runtime.types import Rows
@@ -84,11 +85,4 @@ class Search:
             self._scratch[thread], self._having[thread], self.documents + block.first,
         ).reshape(-1, 3)  # fmt: skip
         order = np.lexsort((hits[:, 1], hits[:, 0]))
-        passages, row = None, -1
-        for document, question, why in hits[order].tolist():
-            if document != row or passages is None:
-                row = document
-                text = block.data[block.offsets[document] : block.offsets[document + 1]]
-                first = self.documents + block.first
-                passages = Passages(first + document, text, questions)
-            yield passages.finding(question, why)
+        return findings_of(block, self.documents + block.first, hits[order], questions)

@@ -1,8 +1,7 @@
-"""Which questions stand in a document: shared features counted, phrases found, passages marked.
+"""Which questions stand in a document: shared features counted, phrases found.
 
 Prefix filter: Chaudhuri, Ganti and Kaushik, A primitive operator for similarity joins in data
-cleaning, ICDE 2006. Maximal scoring segments: Ruzzo and Tompa, A linear time algorithm for finding
-all maximal scoring subsequences, ISMB 1999.
+cleaning, ICDE 2006.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def sieve_of(keys: Any) -> Any:
 
 
 @inlined
-def _passes(sieve: Any, bits: Any) -> Any:
+def passes(sieve: Any, bits: Any) -> Any:
     """The bit of a sieve that some bits of a hash name: uint64, 0 or 1."""
     bit = bits & np.uint64(64 * sieve.size - 1)
     return (sieve[bit >> np.uint64(6)] >> (bit & _LOW_6)) & _ONE
@@ -84,7 +83,7 @@ def _passes(sieve: Any, bits: Any) -> Any:
 def _number_of(lookup: Lookup, key: Any) -> int:
     """The number of a hash; -1 where it has none."""
     sieve, slots = lookup.sieve, lookup.slots
-    if not (_passes(sieve, key >> np.uint64(32)) and _passes(sieve, key)):
+    if not (passes(sieve, key >> np.uint64(32)) and passes(sieve, key)):
         return np.int64(-1)
     return find(slots, np.uint64(slots.size // 2 - 1), key, np.int64(0)) - 1
 
@@ -101,7 +100,7 @@ def _mark_shared(
     marks, left, sieve = np.int64(0), np.uint64(0), lookup.sieve
     for i in range(count):  # without a branch: which hashes pass cannot be foreseen
         passing[left] = i
-        left += _passes(sieve, hashes[i] >> np.uint64(32))
+        left += passes(sieve, hashes[i] >> np.uint64(32))
     for at in range(left):
         feature = _number_of(lookup, hashes[passing[at]])
         if feature >= 0 and seen[feature] != round_:
@@ -275,104 +274,3 @@ def search_block(
                     table, hashes[at], at, count, tokens, hasher, hits, used, i, round_, of
                 )
     return hits[:used]
-
-
-@kernel
-def longest_common_run(one: Any, other: Any, covered: Any) -> Any:
-    """The longest run of equal hashes; O(one * covered words) steps, O(one) memory.
-
-    Args:
-        one: uint64, of the words of one text.
-        other: uint64, of those of another.
-        covered: bool, one a word of `other`: it lies in a run of some length that both have; or
-            empty. A longer run holds no word that lies in none.
-
-    Returns:
-        Its length, and where it begins in `other`, first of all longest; 0 and 0 without one.
-    """
-    lengths = np.zeros(one.size + 1, np.int64)  # of the run that ends with each word of `one`
-    best, begin = np.int64(0), np.int64(0)
-    is_clear = True
-    for j in range(other.size):
-        if covered.size and not covered[j]:
-            if not is_clear:
-                lengths[:] = 0
-                is_clear = True
-            continue
-        is_clear = False
-        for i in range(one.size, 0, -1):  # downwards: lengths[i - 1] is still that of other[j - 1]
-            lengths[i] = lengths[i - 1] + 1 if one[i - 1] == other[j] else 0
-            if lengths[i] > best:
-                best, begin = lengths[i], j + 1 - lengths[i]
-    return best, begin
-
-
-@inner
-def _place_of(features: Any, feature: Any) -> int:
-    """Where an ascending array has a hash, or -1; np.searchsorted takes long to compile."""
-    low, high = np.int64(0), np.int64(features.size)
-    while low < high:
-        middle = (low + high) >> 1
-        if features[middle] < feature:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < features.size and features[low] == feature else np.int64(-1)
-
-
-@kernel
-def covered_words(hashes: Any, features: Any, width: int) -> Any:
-    """Which words of a document lie in a run that is a feature of a question.
-
-    Args:
-        hashes: uint64, of every run of `width` words of the document.
-        features: uint64, ascending.
-        width: Words of a run.
-
-    Returns:
-        bool, one a word; and bool, one a feature: the document has it.
-    """
-    covered = np.zeros(hashes.size + width - 1 if hashes.size else 0, np.bool_)
-    shared = np.zeros(features.size, np.bool_)
-    for at in range(hashes.size):
-        place = _place_of(features, hashes[at])
-        if place >= 0:
-            shared[place] = True
-            for word in range(at, at + width):
-                covered[word] = True
-    return covered, shared
-
-
-@kernel
-def maximal_segments(covered: Any) -> Any:
-    """All maximal scoring segments, where a covered word scores 1 and another one -1; O(words).
-
-    Each is longer on its own than with whatever could be added or left out; no two meet.
-
-    Args:
-        covered: bool, one a word.
-
-    Returns:
-        int64, one a segment, in order: its first word, the word behind its last, and its score.
-    """
-    begins, ends = np.empty(covered.size, np.int64), np.empty(covered.size, np.int64)
-    low, high = np.empty(covered.size, np.int64), np.empty(covered.size, np.int64)
-    lower = np.empty(covered.size, np.int64)
-    count, total = np.int64(0), np.int64(0)
-    for word in range(covered.size):
-        total += 1 if covered[word] else -1
-        if not covered[word]:
-            continue
-        # low[k] and high[k]: the sums before segment k and at its end. lower[k]: the nearest
-        # segment on the left with a lower one before, so that each is passed over once in all.
-        begins[count], low[count] = word, total - 1
-        ends[count], high[count] = word + 1, total
-        left = count - 1
-        while left >= 0 and low[left] >= low[count]:
-            left = lower[left]
-        lower[count] = left
-        while left >= 0 and high[left] < high[count]:  # what lies between joins it
-            ends[left], high[left] = ends[count], high[count]
-            count, left = left, lower[left]
-        count += 1
-    return begins[:count], ends[:count], high[:count] - low[:count]

@@ -6,24 +6,52 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.kernels.features.character_classes import SLOW
+from neardup.kernels.bits import high_mask64, trailing_zeros, word_mask64
+from neardup.kernels.features.character_classes import SLOW, WORD
 from neardup.kernels.features.room import room_of
 from neardup.kernels.features.tokenise import _emit_entry, _emit_segment, made_tokens, tokenise
 from neardup.kernels.features.xxh3 import hasher_of, xxh3_runs
-from neardup.kernels.jit import inner, kernel
+from neardup.kernels.jit import inlined, inner, kernel
 from neardup.kernels.utf8 import decode
 
 if TYPE_CHECKING:
     from neardup.kernels.features.token_arguments import Cutting, Tokens
 
 _BLANK: Final = 0x20
+_LANES: Final = 64
+_STEP: Final = 63
+_STEP_BITS: Final = np.uint64((1 << 63) - 1)
+_ONE: Final = np.uint64(1)
+
+
+@inlined
+def _places_in_mask(
+    words: np.uint64, at: int, goes_on: np.uint64, begins: Any, ends: Any, count: int
+) -> int:
+    """Note the words of _STEP bytes of ASCII from `at` on, as a mask marks them.
+
+    The first may go on from before, and the last ends here for now; returns how many there are.
+    """
+    before = words << _ONE | goes_on
+    starts, stops, closing = words & ~before, ~words & before, count - 1 + np.int64(goes_on ^ _ONE)
+    while starts:
+        begins[count] = at + trailing_zeros(starts)
+        starts &= starts - _ONE
+        count += 1
+    while stops:
+        ends[closing] = at + trailing_zeros(stops)
+        stops &= stops - _ONE
+        closing += 1
+    return count
 
 
 @inner
-def _find_places(
+def find_places(
     data: Any, begin: int, end: int, cutting: Cutting, tokens: Tokens, begins: Any, ends: Any
 ) -> int:
-    """As `tokenise`, a character at a time, and notes where in the text each word came from.
+    """Note where in the text each word of `tokenise` came from; `tokens` is scratch.
+
+    Plain ASCII goes _STEP bytes at a time, any other text by characters.
 
     A stretch of text is one character, or a character with all that combines with it, which are
     normalised together. Every word that was written while a stretch was read lies in it: so a word
@@ -32,7 +60,16 @@ def _find_places(
     tables, buffer = cutting.tables, tokens.buffer
     at, to, count, state = begin, np.int64(0), np.int64(0), np.int64(0)
     last, last_to, last_count, last_state, last_end = at, to, count, state, begin
+    whole = end - _LANES if cutting.plain else np.int64(-1)
     while at < end:
+        if at <= whole and not high_mask64(data, at):
+            # The byte behind the step goes the slow way: what combines with it undoes it.
+            goes_on = np.uint64(state == WORD)
+            words = word_mask64(data, at) & _STEP_BITS
+            count = _places_in_mask(words, at, goes_on, begins, ends, count)
+            at += _STEP
+            state = np.int64(words >> np.uint64(_STEP - 1)) * WORD
+            continue
         cp, width = decode(data, at, end)
         entry = np.int64(tables.blocks[np.int64(tables.index[cp >> 8]) * 256 + (cp & 255)])
         if entry & SLOW:  # what was written for the last stretch is undone and written again
@@ -69,7 +106,7 @@ def placed_words(data: Any, cutting: Cutting, width: int) -> Any:
     """
     tokens = made_tokens(room_of(data, np.array([0, data.size]), cutting))
     begins, ends = np.empty(tokens.starts.size, np.int64), np.empty(tokens.starts.size, np.int64)
-    _find_places(data, np.int64(0), data.size, cutting, tokens, begins, ends)
+    find_places(data, np.int64(0), data.size, cutting, tokens, begins, ends)
     count = tokenise(data, np.int64(0), data.size, cutting, tokens)  # which closes the last word
     hasher = hasher_of(np.uint64(0))
     words, runs = np.empty(count, np.uint64), np.empty(max(count - width + 1, 0), np.uint64)
