@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import itertools
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import resource
 import shutil
 import threading
 import time
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +49,65 @@ def test_a_decompression_bomb_of_records_is_read_piece_by_piece(tmp_path: Path) 
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         result = nd.dedup([str(path)], str(tmp_path / "out.jsonl"), memory="64M")
         return RIGHT if result.summary.kept == 1 else 2
+
+    assert in_victim(run, tmp_path / "log") == RIGHT, (tmp_path / "log").read_text()
+
+
+def packed(path: Path, head: bytes, piece: bytes, count: int, tail: bytes = b"") -> None:
+    """Append a member of gzip: a head, so many pieces, and a tail."""
+    packer = zlib.compressobj(9, wbits=31)
+    with path.open("ab") as file:
+        for part in itertools.chain([head], itertools.repeat(piece, count), [tail]):
+            file.write(packer.compress(part))
+        file.write(packer.flush())
+
+
+def warc_head(content: bytes, more: int = 0) -> bytes:
+    """A record of WARC but for its end: its block begins with this, and so many bytes follow."""
+    return (
+        b"WARC/1.1\r\nWARC-Type: response\r\nContent-Type: application/http; msgtype=response\r\n"
+        b"Content-Length: %d\r\n\r\n%s" % (len(content) + more, content)
+    )
+
+
+BOMB = GIB if LONG else 320 << 20
+PAGE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+PIECE = b"a " * (1 << 19)
+WARC_BOMBS: dict[str, tuple[tuple[bytes, bytes, bytes], tuple[int, int] | str]] = {
+    "a long block": ((warc_head(PAGE + b"\r\n", BOMB), PIECE, b"\r\n\r\n"), (1, 1)),
+    "no record": ((b"", bytes(1 << 20), b""), "a header is too long"),
+    "one field": ((b"WARC/1.1\r\n", PIECE, b""), "a header is too long"),
+    "lines before": ((b"", b"\r\n" * (1 << 19), b""), (1, 1)),
+    "lines behind": ((warc_head(PAGE + b"\r\n<p>tea"), b"\r\n" * (1 << 19), b""), (2, 0)),
+}
+"""A member of BOMB bytes, and how many records are kept and rejected, or what the error says."""
+
+
+@pytest.mark.parametrize("name", [*WARC_BOMBS, "a body that is packed again"])
+def test_a_bomb_in_a_web_archive_takes_bounded_memory_and_time(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("fastwarc")
+    path, out = tmp_path / "bomb.warc.gz", tmp_path / "out.warc.gz"
+    packed(path, warc_head(PAGE + b"\r\n<p>green tea"), b"", 0, b"\r\n\r\n")
+    nd.dedup(path, out)  # so that every kernel is loaded before
+    if name in WARC_BOMBS:
+        (head, piece, tail), found = WARC_BOMBS[name]
+        packed(path, head, piece, BOMB >> 20, tail)
+    else:
+        packed(tmp_path / "body", b"<p>", PIECE, BOMB >> 20)
+        body = PAGE + b"Content-Encoding: gzip\r\n\r\n" + (tmp_path / "body").read_bytes()
+        packed(path, warc_head(body), b"", 0, b"\r\n\r\n")
+        found = (1, 1)
+
+    def run() -> int:
+        limit = BOMB - (64 << 20) + address_space()
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        begun = time.process_time()
+        try:
+            done = nd.dedup(path, out, on_error="skip", memory="64M").summary
+        except nd.DataError as error:
+            return RIGHT if isinstance(found, str) and found in str(error) else 2
+        is_fast = time.process_time() - begun < 30
+        return RIGHT if is_fast and (done.kept, done.rejected) == found else 3
 
     assert in_victim(run, tmp_path / "log") == RIGHT, (tmp_path / "log").read_text()
 

@@ -280,9 +280,15 @@ class _Members:
                 size += len(part)
         return b"".join(parts)[:longest]
 
-    def peek(self) -> bytes:
-        """What comes next, if anything does."""
-        return self._plain[:4] or (self._plain if self._more() else b"")
+    def skip_line_ends(self) -> bool:
+        """Go to the next byte that ends no line; whether there is one."""
+        # All of a piece at once: a member of a few kilobytes may have gigabytes of them.
+        self._plain = self._plain.lstrip(b"\r\n")
+        while not self._plain:
+            if not self._more():
+                return False
+            self._plain = self._plain.lstrip(b"\r\n")
+        return True
 
     def rest(self) -> bytes:
         """What is left of a member that is not a record; its first bytes."""
@@ -318,9 +324,8 @@ class _Members:
 
 def _one(members: _Members, longest: int, *, is_member: bool) -> _Record:
     """Read one record, or a member that is none: its header is then empty."""
+    members.skip_line_ends()
     line = members.line()
-    while line in {b"\r\n", b"\n"}:
-        line = members.line()
     header = _header(members) if line.startswith(_BEGINS) else {}
     length = header.get("content-length", "")
     if not (length.isascii() and length.isdigit()):
@@ -331,9 +336,8 @@ def _one(members: _Members, longest: int, *, is_member: bool) -> _Record:
         content = line + members.rest()
         return _Record(members.taken(), {}, content, len(content))
     content = members.take(int(length), longest)
-    while members.peek()[:1] in {b"\r", b"\n"}:
-        members.line()
-    if is_member and members.peek():
+    is_more = members.skip_line_ends()
+    if is_member and is_more:
         raise _BrokenWarcError(
             "a gzip member has more than one record, so that none can be copied; write it again"
             " with `fastwarc recompress` or `warcio recompress`"
