@@ -85,11 +85,20 @@ def test_kept_options_belong_to_the_table_beside_them(here: Here) -> None:
     assert rule is not None
     assert (rule.similarity, rule.distance) == (0.6, None)
     assert facts["options"]["text"] == "note"
-    after = Path(".d.csv.options.json").stat().st_mtime_ns + 10**9
-    os.utime("d.csv", ns=(after, after))
-    assert kept_options("d.csv") == {}
+    own = Path("d.csv").read_bytes()
+    Path("copy").mkdir()
+    for name in ("d.csv", ".d.csv.options.json"):  # in an order, and with times, that say nothing
+        Path("copy", name).write_bytes(Path(name).read_bytes())
+        os.utime(f"copy/{name}", (0, 0) if name != "d.csv" else None)
+    assert kept_options("copy/d.csv") == facts
+    for other in (b"", own + b"\n", own.replace(b"1", b"3", 1)):
+        Path("d.csv").write_bytes(other)
+        os.utime("d.csv", (0, 0))  # as `mv` and `cp -p` of an older table do
+        assert kept_options("d.csv") == {}
     _, err = here("show", "d.csv", code=2)
     assert "pass the inputs of the run as well" in err
+    Path("d.csv").write_bytes(own)
+    assert kept_options("d.csv") == facts
     Path(".d.csv.options.json").write_text("[1]")
     assert kept_options("d.csv") == {}
     here("dedup", "sheet.csv", "--text", "note", "--duplicates", "d.csv", "--distance", "40",

@@ -124,6 +124,11 @@ class AtomicFile:
     def close(self) -> None:
         """Do nothing: the set of outputs ends the file."""
 
+    @property
+    def aside(self) -> Path:
+        """Where its bytes are until it is published; of a device the device."""
+        return self._temporary or Path(self.path)
+
     def finish(self) -> None:
         """Write what is left, sync it and close the file; FileError if that fails."""
         if self._file.closed:

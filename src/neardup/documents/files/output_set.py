@@ -81,6 +81,15 @@ class OutputSet:
                 return self._begun(lambda: RemoteFile(path, self._tmp, *self._told))
             return self._begun(lambda: AtomicFile(path, *self._told))
 
+    def finished(self, path: str) -> Path:
+        """Where the bytes of an output that is a file are until the commit, now complete."""
+        name = _full_name(as_local(path))
+        file = next(
+            x for x in self._files if isinstance(x, AtomicFile) and _full_name(x.path) == name
+        )
+        file.finish()
+        return file.aside
+
     def create_tree(self, path: str) -> AtomicFolder:
         """Begin a folder of files, which must be empty or absent.
 

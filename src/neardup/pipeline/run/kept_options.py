@@ -1,15 +1,16 @@
 """The options of a run, kept beside its table of duplicates, for `neardup show` and others.
 
-Those of dropped.csv are in .dropped.csv.options.json, which appears with it. If the table is newer,
-it came from another run, and the options are ignored.
+Of `dropped.csv` they are in `.dropped.csv.options.json`, which appears with it and has the table's
+checksum: beside a table with other bytes, of another run or changed by hand, they are passed over.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from neardup.documents.files.atomic import STANDARD_OUTPUT, is_device
 from neardup.documents.files.remote import as_local, is_uri
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["keep_options", "kept_inputs", "kept_options", "kept_rule"]
 
+_PIECE_BYTES: Final = 1 << 20
+
 
 def keep_options(
     table: str | None, inputs: Sequence[str], options: dict[str, Any], written: OutputSet
@@ -32,14 +35,15 @@ def keep_options(
     Args:
         table: What `--duplicates` named.
         inputs: The run's inputs, as it was given them.
-        options: Those of rule, choice and reading, by name.
-        written: What they become part of.
+        options: As `described` gives them.
+        written: What they become part of, with the table, to which nothing more is written.
     """
     if table is None or is_uri(table) or table in STANDARD_OUTPUT or is_device(as_local(table)):
         return
     path = str(_place(table))
     paths = [_from(path, each) for each in inputs]
-    facts = {"inputs": [] if "-" in inputs else paths} | options
+    facts = {"inputs": [] if "-" in inputs else paths, "table": _mark(written.finished(table))}
+    facts |= options
     # Names that are not UTF-8 have surrogates, which this writes as escapes.
     written.create(path).write(json.dumps(facts, indent=2).encode() + b"\n")
     if path in written.replaced:  # nobody named it, so nobody is told
@@ -47,16 +51,13 @@ def keep_options(
 
 
 def kept_options(table: str) -> dict[str, Any]:
-    """What `keep_options` wrote for a table; {} if there is nothing, or the table is newer."""
-    place = _place(table)
+    """What `keep_options` wrote for a table; {} if there is nothing, or of another table."""
     try:
-        if os.stat(as_local(table)).st_mtime_ns > place.stat().st_mtime_ns:  # noqa: PTH116
-            return {}
-        facts = json.loads(place.read_bytes())
+        facts = json.loads(_place(table).read_bytes())
+        is_whole = isinstance(facts, dict) and isinstance(facts.get("options"), dict)
+        return facts if is_whole and facts.get("table") == _mark(Path(as_local(table))) else {}
     except (OSError, ValueError):
         return {}
-    is_whole = isinstance(facts, dict) and isinstance(facts.get("options"), dict)
-    return facts if is_whole else {}
 
 
 def kept_inputs(table: str, facts: dict[str, Any]) -> list[str]:
@@ -85,6 +86,15 @@ def _from(place: str, path: str) -> str:
     if is_uri(path) or Path(as_local(path)).is_absolute():
         return path
     return os.path.relpath(path, Path(place).parent)
+
+
+def _mark(path: Path) -> dict[str, int]:
+    """What tells a table from others."""
+    nbytes = checksum = 0
+    with path.open("rb", buffering=0) as file:
+        while piece := file.read(_PIECE_BYTES):
+            nbytes, checksum = nbytes + len(piece), zlib.crc32(piece, checksum)
+    return {"bytes": nbytes, "crc32": checksum}
 
 
 def _place(table: str) -> Path:
