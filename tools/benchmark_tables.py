@@ -247,8 +247,17 @@ def scale_larger(_page: Path) -> str:
     return table("fingerprints | memory | slabs | the model of now | bytes read", rows, "rrrrr")
 
 
+def readme(_page: Path) -> str:
+    """The table of the README: a few rows of `measured`."""
+    whole, _, quality = dedup_rows(*map(newest, ("dedup_similarity", "dedup_distance", "accuracy")))
+    similar, _ = similar_rows(newest("similar_index"))
+    near, *_ = index_rows(newest("index"), newest("durable"))
+    (prints,) = fingerprint_rows(newest("fingerprints"))
+    return table(" | neardup | others", [quality, whole, similar, near, prints], "lrl")
+
+
 def measured(page: Path) -> str:
-    """The table of the README, one row a claim."""
+    """All claims at a glance, one row each."""
     prints, queries, disk = newest("fingerprints"), newest("index"), newest("durable")
     joins, large, scaled = newest("pairs"), newest("large_k"), newest("scale")
     same, near, found = newest("dedup_similarity"), newest("dedup_distance"), newest("accuracy")
@@ -390,6 +399,7 @@ def dedup_rows(same: Record, near: Record, found: Record) -> Iterator[list[str]]
 
 
 TABLES: Final[dict[str, Callable[[Path], str]]] = {
+    "readme": readme,
     "measured": measured,
     "dedup-similarity": dedup_similarity,
     "cores": cores,

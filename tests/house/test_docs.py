@@ -6,7 +6,10 @@ import doctest
 import importlib.util
 import json
 import re
+import runpy
 import shutil
+import sys
+import types
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -129,6 +132,19 @@ def test_links_lead_to_a_file_and_a_heading(page: Path) -> None:
     for path, anchor in targets(page):
         assert path.exists(), path
         assert not anchor or anchor in anchors(path), f"{path}#{anchor}"
+
+
+def test_the_readme_of_the_package_has_no_link_into_the_repository(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    interface = types.ModuleType("hatchling.metadata.plugin.interface")
+    monkeypatch.setattr(interface, "MetadataHookInterface", object, raising=False)
+    monkeypatch.setitem(sys.modules, interface.__name__, interface)
+    build = runpy.run_path(str(ROOT / "hatch_build.py"))
+    text = build["standing_alone"]((ROOT / "README.md").read_text("utf-8"))
+    assert [link for link in LINK.findall(text) if "://" not in link] == []
+    assert "pip install neardup" in text
+    assert "https://github.com/aboutcode-org/scancode-toolkit" in LINK.findall(text)
 
 
 def test_every_page_is_reached_from_the_map() -> None:
