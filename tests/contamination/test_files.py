@@ -168,12 +168,17 @@ def test_a_page_shows_each_question_above_its_passage(here: Here) -> None:
         ("quiz.jsonl -o c.jsonl --rule gpt4", 2, "use gpt-3, llama, olmo, lm-eval"),
         ("quiz.jsonl -o c.jsonl --rule olmo --run 13", 2, "leave out run"),
         ("quiz.jsonl -o c.jsonl --parts text,", 2, "a part without a field"),
-        ("quiz.jsonl -o c.jsonl --parts body", 1, "(of questions: --parts and --question-id)"),
+        ("quiz.jsonl -o c.jsonl --parts body", 1, "pass --parts FIELD, such as --parts text"),
+        ("quiz.jsonl -o c.jsonl --question-id no", 1, "pass --question-id FIELD"),
+        ("none_in.jsonl -o c.jsonl", 1, "none_in.jsonl holds no questions: leave it out"),
+        ("binary.jsonl -o c.jsonl", 1, "binary.jsonl:1: not UTF-8 (byte 11); fix the line\n"),
         ("quiz.jsonl -o c.jsonl --fail-above 2", 2, "such as 0.1%"),
         ("quiz.jsonl --report r.csv", 2, "a report is a page"),
     ],
 )
 def test_bad_usage_is_one_line(here: Here, options: str, code: int, message: str) -> None:
+    (here.folder / "none_in.jsonl").touch()
+    (here.folder / "binary.jsonl").write_bytes(b'{"text": "\xff"}\n')
     before = here.files()
     _, err = here("decontaminate", "train.jsonl", "--against", *options.split(), code=code)
     assert message in err

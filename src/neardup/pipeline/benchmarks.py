@@ -72,7 +72,7 @@ class BenchmarkQuestions:
     def __init__(
         self, benchmarks: Benchmarks, read: ReadOptions, limits: Limits, rule: LeakRule
     ) -> None:
-        """Read them."""
+        """Read them; DataError if a file has none."""
         self.paths: list[str] = []
         self.of: list[tuple[str, str | None]] = []
         texts, addresses = [_NONE], [_NONE]
@@ -89,6 +89,8 @@ class BenchmarkQuestions:
                         named.add(0, batch.rows, batch.ids)
                         texts.append(batch.texts)
                         count += len(batch.texts)
+                    if not count:  # a gate that looks for nothing would pass
+                        raise DataError(f"{source.name} holds no questions: leave it out")
                     self.of += [(source.name, name)] * count
                     addresses.append(named.of(np.arange(count)))
         self.addresses = pa.concat_arrays(addresses)
@@ -135,4 +137,10 @@ def _batches(source: Source, read: ReadOptions) -> Iterator[Batch]:
                 break
         else:
             return
-    raise DataError(f"{first} (of questions: --parts and --question-id)") from None
+    raise DataError(_of_questions(str(first))) from None
+
+
+def _of_questions(message: str) -> str:
+    """A message about documents, with the options that questions have; none is passed over."""
+    message = message.replace("--text", "--parts").replace("--id", "--question-id")
+    return message.replace(" or pass --on-error skip", "")

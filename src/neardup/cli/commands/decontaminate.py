@@ -187,7 +187,7 @@ def decontaminate(
     outputs = CleanOutputs(output, found, reading.rejects, csv_safe, cutting, resume, report)
     leak = leak_rule(share, run, rule)
     read = reading.options(memory)
-    fields = (read.text,) if parts is None else tuple((name,) for name in parts.split(","))
+    fields = (read.text,) if parts is None else tuple((x.strip(),) for x in parts.split(","))
     identity = reading.id_field if question_id is None else question_id
     benchmarks = Benchmarks(tuple(against), fields, identity, common)
     using = Limits(memory_bytes(memory), tmp, workers=workers)
