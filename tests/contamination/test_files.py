@@ -171,14 +171,18 @@ def test_a_page_shows_each_question_above_its_passage(here: Here) -> None:
         ("quiz.jsonl -o c.jsonl --parts body", 1, "pass --parts FIELD, such as --parts text"),
         ("quiz.jsonl -o c.jsonl --question-id no", 1, "pass --question-id FIELD"),
         ("none_in.jsonl -o c.jsonl", 1, "none_in.jsonl holds no questions: leave it out"),
-        ("binary.jsonl -o c.jsonl", 1, "binary.jsonl:1: not UTF-8 (byte 11); fix the line\n"),
+        (
+            "number.jsonl -o c.jsonl",
+            1,
+            "text is a number, not a string; fix the line or pass --parts FIELD",
+        ),
         ("quiz.jsonl -o c.jsonl --fail-above 2", 2, "such as 0.1%"),
         ("quiz.jsonl --report r.csv", 2, "a report is a page"),
     ],
 )
 def test_bad_usage_is_one_line(here: Here, options: str, code: int, message: str) -> None:
     (here.folder / "none_in.jsonl").touch()
-    (here.folder / "binary.jsonl").write_bytes(b'{"text": "\xff"}\n')
+    (here.folder / "number.jsonl").write_bytes(b'{"text": 5}\n')
     before = here.files()
     _, err = here("decontaminate", "train.jsonl", "--against", *options.split(), code=code)
     assert message in err
