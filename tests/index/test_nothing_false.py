@@ -31,14 +31,18 @@ def test_fingerprints_alone_are_refused_where_contents_are_kept(kept: str) -> No
     assert index.add(["c", "d"], ["c d e f", None]) == 1
 
 
-def test_an_index_with_a_recipe_takes_no_fingerprints_of_an_unknown_one() -> None:
+@pytest.mark.parametrize(("kind", "document"), [({}, 5), ({"similarity": 0.8}, [5])], ids=str)
+def test_an_index_with_a_recipe_merges_no_documents_of_an_unknown_one(
+    kind: dict[str, float], document: int | list[int]
+) -> None:
     """Unless it is told that they are of its own."""
-    mine, theirs = durable(recipe=nd.Recipe()), nd.Index()
-    theirs.add(["a"], [5])
-    with pytest.raises(UsageError, match="foreign=True"):
+    mine, theirs = nd.Index(recipe=nd.Recipe(), **kind), nd.Index(**kind)
+    theirs.add(["a"], [document])
+    with pytest.raises(UsageError, match=r"the other none, so nothing says .* foreign=True"):
         mine.merge(theirs)
+    assert len(mine) == 0
     mine.merge(theirs, foreign=True)
-    assert dict(mine) == {"a": 5}
+    assert dict(mine) == dict(theirs)
     theirs.merge(mine)
 
 

@@ -483,7 +483,7 @@ class BaseIndex(Queries):
 
         Args:
             other: Which, of the same kind, in memory or in a folder; it is not changed.
-            foreign: Take fingerprints of which no recipe is known as those of this one's.
+            foreign: Take fingerprints or features of no known recipe as those of this one's.
 
         Raises:
             UsageError: If widths or kinds differ, or the other keeps less than this one.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 import pyarrow as pa
 
-from neardup.errors import RecipeError, UsageError
+from neardup.errors import UsageError
 from neardup.fingerprinting.values import check_distance
 from neardup.hamming.plans.search_plan import scan_plan
 from neardup.hamming.search.closest_rows import closest_rows
@@ -233,12 +233,7 @@ class ByDistance(DistanceSettings):
         """See Kind."""
         if self.bits != other.bits:
             raise UsageError(f"the other index has {other.bits} bits, this one {self.bits}")
-        check_same_recipe(self.recipe, other.recipe)
-        if self.recipe and not other.recipe and not foreign:
-            raise RecipeError(
-                f"this index has recipe {self.recipe.digest}, the other none, so nothing says that"
-                " its fingerprints are of that recipe: if they are, pass foreign=True"
-            )
+        check_same_recipe(self.recipe, other.recipe, foreign=foreign)
 
     def batches(self, version: Version[Codes]) -> Iterator[tuple[pa.Array, Codes]]:
         """See Kind."""

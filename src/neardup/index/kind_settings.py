@@ -133,12 +133,22 @@ def check_recipe(path: str, made: dict[str, Any], recipe: Recipe | None) -> None
         )
 
 
-def check_same_recipe(mine: Recipe | None, theirs: Recipe | None) -> None:
+def check_same_recipe(mine: Recipe | None, theirs: Recipe | None, *, foreign: bool) -> None:
     """Compare the recipes of two indexes of which one is merged into the other.
 
+    Args:
+        mine: Of the one that takes the other's documents.
+        theirs: Of the other.
+        foreign: Whether documents of no known recipe are taken as those of `mine`.
+
     Raises:
-        RecipeError: If both are known and differ.
+        RecipeError: If both are known and differ, or only `mine` is, and they are not `foreign`.
     """
+    if mine and not theirs and not foreign:
+        raise RecipeError(
+            f"this index has recipe {mine.digest}, the other none, so nothing says that its"
+            " documents are of that recipe: if they are, pass foreign=True"
+        )
     if mine and theirs and mine.digest != theirs.digest:
         raise RecipeError(
             f"the other index's recipe is {theirs.digest}, this one's {mine.digest}: documents of"

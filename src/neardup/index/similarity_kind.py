@@ -272,8 +272,7 @@ class BySimilarity(SimilaritySettings):
 
     def check_merging(self, other: BySimilarity, *, foreign: bool) -> None:
         """See Kind."""
-        del foreign
-        check_same_recipe(self.recipe, other.recipe)
+        check_same_recipe(self.recipe, other.recipe, foreign=foreign)
 
     def batches(self, version: Version[Sets]) -> Iterator[tuple[pa.Array, Sets]]:
         """See Kind."""
