@@ -29,6 +29,8 @@ from neardup.documents import (
     write_outputs,
     write_table,
 )
+from neardup.documents.files.input_bytes import RegularInput
+from neardup.documents.formats import kept_runs
 from neardup.errors import DataError, FileError, UsageError
 from suite import needs_jit
 
@@ -44,7 +46,9 @@ def jsonl(path: Path, *names: str, end: str = "\n") -> str:
     return str(path)
 
 
-def dedup(paths: list[str], keeps: list[list[bool]], out: str, *, commit: bool = True) -> list[str]:
+def dedup(
+    paths: list[str], keeps: list[list[bool]], out: str, *, commit: bool = True, workers: int = 1
+) -> list[str]:
     sources = open_sources(paths)
     plan_outputs(sources, out)
     for source in sources:
@@ -52,10 +56,44 @@ def dedup(paths: list[str], keeps: list[list[bool]], out: str, *, commit: bool =
             pass
     with OutputSet([source.path for source in sources]) as outputs:
         masks = [np.array(keep, np.bool_) for keep in keeps]
-        written = write_outputs(sources, masks, out, outputs)
+        written = write_outputs(sources, masks, out, outputs, workers=workers)
         if commit:
             outputs.commit()
     return written
+
+
+@pytest.mark.parametrize("share", [0.01, 0.5, 0.999])
+def test_kept_lines_are_the_same_bytes_for_any_number_of_workers(
+    tmp_path: Path, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, small in {"_TASK_BYTES": 4000, "_GAP_BYTES": 100, "_MOST_VIEWS": 7}.items():
+        monkeypatch.setattr(kept_runs, name, small)
+    random = np.random.default_rng(5)
+    paths, keeps, expected = [], [], b""
+    for name in ("a", "b", "c"):
+        lines = [b'{"text":"%s"}' % (b"x" * int(n)) for n in random.integers(1, 300, 1000)]
+        lines[500] = b'{"text":"%s"}' % (b"y" * 20_000)  # of several tasks
+        (tmp_path / f"{name}.jsonl").write_bytes(b"\n".join(lines))  # no line end at its end
+        keep = random.random(1000) < share
+        keep[[500, -1]] = True
+        expected += b"".join(line + b"\n" for line, kept in zip(lines, keep, strict=True) if kept)
+        paths.append(str(tmp_path / f"{name}.jsonl"))
+        keeps.append(keep.tolist())
+    for workers in (1, 2, 5):
+        dedup(paths, keeps, str(tmp_path / "out.jsonl"), workers=workers)
+        assert (tmp_path / "out.jsonl").read_bytes() == expected[:-1]
+
+
+def test_an_input_that_becomes_shorter_while_it_is_copied_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = jsonl(tmp_path / "in.jsonl", "a", "b")
+    monkeypatch.setattr(RegularInput, "check_unchanged", lambda _: None)
+    sources = open_sources([path])
+    assert sum(len(batch.texts) for batch in sources[0].batches(SKIP)) == 2
+    os.truncate(path, 10)
+    with pytest.raises(FileError, match="became shorter"), OutputSet() as outputs:
+        write_outputs(sources, [np.ones(2, np.bool_)], str(tmp_path / "out.jsonl"), outputs)
 
 
 def test_without_a_commit_nothing_is_left(tmp_path: Path) -> None:

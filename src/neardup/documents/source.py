@@ -48,6 +48,8 @@ class Source(ABC):
     """What decides the priority of its documents: "numbers" or "dates"; None if none has any."""
     edits: TextEdits | None = None
     """What goes of the records' texts when they are written; None copies the records."""
+    workers = 1
+    """Threads that writing may use."""
     _told: Callable[[int], object] | None = None
     _gone = 0
 
@@ -165,9 +167,9 @@ class Source(ABC):
         """
         self.write_joined([self], [keep], target)
 
-    def begin_writing(self, told: Callable[[int], object] | None) -> None:
-        """Let `told` know of the bytes of input that writing goes through a second time."""
-        self._told, self._gone = told, 0
+    def begin_writing(self, told: Callable[[int], object] | None, workers: int) -> None:
+        """Let `told` know of the bytes of input that writing goes through, and take threads."""
+        self._told, self._gone, self.workers = told, 0, workers
 
     def went_to(self, place: int) -> None:
         """Say that writing has gone through so many bytes of input, compressed as it is."""

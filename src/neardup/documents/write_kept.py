@@ -9,6 +9,7 @@ from neardup.documents.files.finding import check_relative, path_below
 from neardup.documents.files.output_set import check_empty, check_no_file, is_folder
 from neardup.documents.source import DocumentFiles, Source
 from neardup.errors import UsageError
+from neardup.runtime.threads import worker_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -67,6 +68,7 @@ def write_outputs(
     out: str,
     outputs: OutputSet,
     told: Callable[[int], object] | None = None,
+    workers: int | None = 1,
 ) -> list[str]:
     """Write the kept records of inputs that have been read; the caller commits.
 
@@ -76,6 +78,7 @@ def write_outputs(
         out: As for `plan_outputs`.
         outputs: The set that the outputs become part of.
         told: Called with the bytes of input that were gone through since; all in all their sizes.
+        workers: Threads; the processors at hand if None. The same bytes come of any number.
 
     Returns:
         The paths written.
@@ -86,7 +89,7 @@ def write_outputs(
     """
     plan = plan_outputs(sources, out)
     for source in sources:
-        source.begin_writing(told)
+        source.begin_writing(told, worker_count(workers))
     if isinstance(sources[0], DocumentFiles):
         sources[0].copy_kept(keep_masks[0], outputs.create_tree(out))
         sources[0].went_to(sources[0].nbytes or 0)

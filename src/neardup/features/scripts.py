@@ -19,4 +19,4 @@ def is_unspaced(text: str) -> bool:
         >>> is_unspaced("これは本です"), is_unspaced("This is a book")
         (True, False)
     """
-    return 2 * len(_UNSPACED.findall(text)) > sum(not each.isspace() for each in text)
+    return 2 * len(_UNSPACED.findall(text)) > sum(map(len, text.split()))

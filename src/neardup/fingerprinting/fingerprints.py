@@ -266,6 +266,8 @@ class Fingerprinter:
         self._spool = spool
         self._recipe = recipe
         self._pool = ThreadPoolExecutor(worker_count(workers))
+        # One thread, which takes blocks as they were queued: the spool has the documents' order.
+        self._spooling = ThreadPoolExecutor(1)
         self._values: list[Any] = [np.zeros((0, recipe.words), np.uint64)]
         self._counts: list[Any] = [np.zeros(0, np.int64)]
         self._running: deque[tuple[Future[Any], int]] = deque()
@@ -281,6 +283,8 @@ class Fingerprinter:
             work = self._pool.submit(
                 fingerprint_block, block, self._recipe, values, counts, self._spool is not None
             )
+            if self._spool is not None:
+                work = self._spooling.submit(_pass_on, work, self._spool)
             self._running.append((work, block.nbytes))
             self._waiting_bytes += block.nbytes
         self._values.append(values)
@@ -304,9 +308,7 @@ class Fingerprinter:
 
     def _wait_for_oldest(self) -> None:
         work, nbytes = self._running.popleft()
-        features = work.result()
-        if self._spool is not None:
-            self._spool.append(features)
+        work.result()
         self._waiting_bytes -= nbytes
 
     def __enter__(self) -> Self:
@@ -320,6 +322,12 @@ class Fingerprinter:
     def close(self) -> None:
         """Stop the threads; what is still queued after an error is dropped."""
         self._pool.shutdown(cancel_futures=True)
+        self._spooling.shutdown(cancel_futures=True)
+
+
+def _pass_on(work: Future[Any], spool: Spool) -> None:
+    """Wait for the features of a block, and give them to the spool."""
+    spool.append(work.result())
 
 
 def fingerprint_block(

@@ -261,7 +261,9 @@ def dedup_files(
         # Write, under names that nobody sees.
         begin_reading([] if run.outputs.kept is None else sources, watch, "write")
         table = duplicates_table(documents, decision, documents.addresses)
-        kept = write_kept(sources, decision, documents.counts, run.outputs, run.files, shown)
+        kept = write_kept(
+            sources, decision, documents.counts, run.outputs, run.files, shown, limits.workers
+        )
         write_result_tables(table, decision, documents.addresses, run.outputs, run.files)
         keep_options(run.outputs.duplicates, paths, options, run.files)
         outcome = Outcome(documents, decision, rule, choice, limits, rejects.count, read.within)

@@ -160,6 +160,8 @@ class Entry:
 class EntryInput:
     """An entry of an archive as an input, which is opened again for a second reading."""
 
+    is_plain = False
+
     def __init__(self, path: str, entry: ArchivedFile, tmp: str | None = None) -> None:
         """Take it; nothing is read."""
         self.name = path

@@ -79,7 +79,7 @@ class AtomicFile:
         except OSError as error:
             raise file_error(path, "write", error) from None
         codec = None if path in STANDARD_OUTPUT else codec_of_path(path)
-        self._encoder = encoder(self._file, codec)
+        self._encoder, self._is_plain = encoder(self._file, codec), codec is None
 
     def _open(self) -> BinaryIO:
         if self.path in STANDARD_OUTPUT:
@@ -112,7 +112,25 @@ class AtomicFile:
 
     def takes_compressed(self) -> None:
         """Write as it comes what is compressed already; nothing may be written yet."""
-        self._encoder = encoder(self._file, None)
+        self._encoder, self._is_plain = encoder(self._file, None), True
+
+    def descriptor(self) -> int | None:
+        """The file, to be written to from `tell` on, from any thread; then `went_on`.
+
+        None if the output is compressed or is no file; FileError if a write fails.
+        """
+        if self._temporary is None or not self._is_plain:
+            return None
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise file_error(self.path, "write", error) from None
+        return self._file.fileno()
+
+    def went_on(self, end: int, *, ends_line: bool) -> None:
+        """Say that the file is written up to `end`."""
+        self._file.seek(end)
+        self._count, self.ends_line = end, ends_line
 
     def tell(self) -> int:
         """Bytes written so far, before compression."""

@@ -34,6 +34,8 @@ class Input(Protocol):
     name: str
     path: str | None
     nbytes: int | None
+    is_plain: bool
+    """Whether `open` gives the bytes of a file of this machine as they are."""
 
     def open(self) -> ByteReader:
         """Start reading from the first byte, decompressed."""
@@ -56,6 +58,8 @@ class Input(Protocol):
 
 class WrappedInput:
     """What an input that is read in another way leaves to the input itself."""
+
+    is_plain = False
 
     def __init__(self, origin: Input) -> None:
         """Wrap it; nothing is read."""
@@ -91,6 +95,7 @@ class RegularInput:
         self.name = path
         self.path: str | None = path
         self._at = path if at is None else at
+        self.is_plain = codec_of_path(path) is None
         self.nbytes: int | None = status.st_size
         self._state = _state(status)
 
@@ -132,6 +137,7 @@ class StreamInput:
     """Standard input or a named pipe: the first reading copies it, decompressed, to `tmp`."""
 
     nbytes: int | None = None
+    is_plain = False
 
     def __init__(self, path: str | None, tmp: str | None) -> None:
         """Take standard input where `path` is None."""

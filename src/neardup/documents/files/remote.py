@@ -89,6 +89,8 @@ def _one_line(error: Exception) -> str:
 class RemoteInput:
     """A file behind a URI: nothing is copied, a second reading opens it again."""
 
+    is_plain = False
+
     def __init__(self, uri: str) -> None:
         """Look it up; FileError if it is not there."""
         self.name = uri

@@ -10,23 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents.batch import Columns
-from neardup.errors import FileError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
     from neardup.documents.batch import ReadOptions
-    from neardup.documents.files.atomic import AtomicFile
-    from neardup.documents.files.compression import ByteReader
-    from neardup.documents.files.encodings import EncodedFile
-    from neardup.documents.record_edits import EditedRecords
 
-__all__ = ["SLACK", "Fields", "Spans", "copy_runs", "is_utf8", "named_columns", "text_array"]
-
-_PIECE_BYTES: Final = 1 << 20
-_RUNS_AT_ONCE: Final = 1 << 16
+__all__ = ["SLACK", "Fields", "Spans", "is_utf8", "named_columns", "text_array"]
 
 
 class Spans:
@@ -63,40 +55,6 @@ class Spans:
         kept[kept] = keep
         lengths: npt.NDArray[np.int64] = np.diff(np.concatenate(self._ends))[kept]
         return lengths
-
-
-def copy_runs(
-    reader: ByteReader,
-    runs: npt.NDArray[np.int64],
-    target: AtomicFile | EncodedFile | EditedRecords,
-    told: Callable[[int], object],
-) -> None:
-    """Copy byte ranges, int64 (m, 2) in ascending order, from a reader at its start.
-
-    Now and then `told` is called with what the reader has consumed.
-
-    Raises:
-        FileError: If the input ends too early, or the write fails.
-    """
-    position = reported = 0
-    for start, stop in _pairs(runs):
-        if start - reported > _PIECE_BYTES:
-            told(reader.consumed)
-            reported = start
-        if start > position:
-            reader.skip(start - position)
-        position = start
-        while position < stop:
-            data = reader.read(min(stop - position, _PIECE_BYTES))
-            if not data:
-                raise FileError(f"{target.path}: the input became shorter while it was read")
-            target.write(data)
-            position += len(data)
-
-
-def _pairs(runs: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    for at in range(0, len(runs), _RUNS_AT_ONCE):
-        yield from runs[at : at + _RUNS_AT_ONCE].tolist()
 
 
 SLACK: Final = 64

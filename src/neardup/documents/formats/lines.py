@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from neardup.documents.files.encodings import EncodedFile
-from neardup.documents.formats.field_spans import Spans, copy_runs
+from neardup.documents.formats.field_spans import Spans
+from neardup.documents.formats.kept_runs import copy_in_threads, copy_runs
 from neardup.documents.record_edits import EditedRecords
 from neardup.documents.source import Source, check_flags
 
@@ -60,9 +61,20 @@ class TextSource(Source):
         runs = self._spans.runs(keep)
         if len(runs) and not target.ends_line:
             target.write(b"\n")
-        into: AtomicFile | EncodedFile | EditedRecords = target
-        if self.edits is not None:
-            into = EditedRecords(target, self._spans.kept_lengths(keep), self.edits, self.edited)
-        with self._input.open() as reader:
-            copy_runs(reader, runs, into, self.went_to)
+        if not self._copied_in_threads(runs, target):
+            into: AtomicFile | EncodedFile | EditedRecords = target
+            if self.edits is not None:
+                lengths = self._spans.kept_lengths(keep)
+                into = EditedRecords(target, lengths, self.edits, self.edited)
+            with self._input.open() as reader:
+                copy_runs(reader, runs, into, self.went_to)
         self._input.check_unchanged()
+
+    def _copied_in_threads(
+        self, runs: npt.NDArray[np.int64], target: AtomicFile | EncodedFile
+    ) -> bool:
+        """Copy the runs if they are in a file as they are to be written; whether they were."""
+        if self.edits is not None or isinstance(target, EncodedFile) or not self._input.is_plain:
+            return False
+        with self._input.open_file() as file:
+            return copy_in_threads(file.fileno(), runs, target, self.went_to, self.workers)

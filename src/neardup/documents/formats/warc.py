@@ -19,8 +19,9 @@ from neardup.documents.files.compression import SHOWN_BYTES, ByteReader, codec_o
 from neardup.documents.files.encodings import decoded_as
 from neardup.documents.files.foreign import kind_of_bytes
 from neardup.documents.files.problems import BadRecordError
-from neardup.documents.formats.field_spans import Spans, copy_runs
+from neardup.documents.formats.field_spans import Spans
 from neardup.documents.formats.jsonl import RecordParser
+from neardup.documents.formats.kept_runs import copy_runs
 from neardup.documents.markup import declared_encoding
 from neardup.documents.rejects import refuse
 from neardup.documents.source import Source, check_flags

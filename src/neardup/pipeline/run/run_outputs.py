@@ -134,12 +134,13 @@ def write_kept(
     outputs: Outputs,
     written: OutputSet,
     progress: Progress,
+    workers: int | None,
 ) -> list[str]:
     """Write the kept documents of each source, where they are asked for; the paths written."""
     if outputs.kept is None:
         return []
     masks = np.split(decision.kept, np.cumsum(counts)[:-1])
-    return write_outputs(sources, masks, outputs.kept, written, progress.advance)
+    return write_outputs(sources, masks, outputs.kept, written, progress.advance, workers)
 
 
 def write_result_tables(
