@@ -185,6 +185,18 @@ def texts(folder: str, given: argparse.Namespace) -> None:
         load(
             pid, port, requests, given.connections[-1], given.seconds, rate / 2, stored=given.stored
         )
+        print(json.dumps({"documents_a_commit": documents_a_commit(port)}), flush=True)
+
+
+def documents_a_commit(port: int) -> float:
+    """How many were written together, on average since the start."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+        text = answer.read().decode()
+    total, count = (
+        float(re.search(rf"^neardup_batch_documents_{name} (\S+)$", text, re.MULTILINE)[1])  # type: ignore[index]
+        for name in ("sum", "count")
+    )
+    return round(total / max(count, 1), 1)
 
 
 def fingerprints(folder: str, given: argparse.Namespace) -> None:

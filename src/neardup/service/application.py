@@ -120,15 +120,8 @@ class Application:
         path, method = scope["path"], scope["method"]
         number = _request_id(headers) or b"%s-%x" % (self._prefix.encode(), next(self._numbers))
         common = [*self._headers, (b"x-request-id", number)]
-        status = [0]
-
-        async def sent(message: dict[str, Any]) -> None:
-            if message["type"] == "http.response.start":
-                status[0] = message["status"]
-            await send(message)
-
         received = functools.partial(self._deadlines.within, self._limits.body_seconds, receive)
-        request = Request(headers, received, sent, common)
+        request = Request(headers, received, send, common)
         route = self.routes.get(path)
         try:
             answer = await self._answer_of(request, route, path, method)
@@ -137,19 +130,19 @@ class Application:
         except Problem as problem:
             await _refuse(request, problem)
         except ClientGoneError:
-            status[0] = 499
+            request.status = 499
         except Exception:  # noqa: BLE001  # a client has an answer, whatever went wrong
             _log.exception("a request failed", extra={"fields": {"request": _text(number)}})
-            if not status[0]:
+            if not request.status:
                 await _refuse(request, Problem("failure", "the log has the error"))
         finally:
-            seconds = time.perf_counter() - begin
-            self._service.metrics.answered("other" if route is None else path, status[0], seconds)
-            has_failed = status[0] >= 500 and path != "/readyz"  # a probe that says "not yet"
+            seconds, status = time.perf_counter() - begin, request.status
+            self._service.metrics.answered("other" if route is None else path, status, seconds)
+            has_failed = status >= 500 and path != "/readyz"  # a probe that says "not yet"
             if self._service.settings.log_requests or has_failed:
                 fields = {
                     "request": _text(number), "method": method, "path": path,
-                    "status": status[0], "seconds": round(seconds, 6),
+                    "status": status, "seconds": round(seconds, 6),
                     "traceparent": _text(headers.get(b"traceparent", b"")),
                 }  # fmt: skip
                 level = logging.WARNING if has_failed else logging.INFO

@@ -7,7 +7,8 @@ Arrow    an IPC stream with a column for each field, and one of answers
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import UNSET
@@ -29,15 +30,28 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Request(NamedTuple):
-    """What handlers see of a request."""
+@dataclass(slots=True)
+class Request:
+    """What handlers see of a request.
+
+    Args:
+        headers: Names in lower case.
+        receive: Gives the next piece of its body; TimeoutError if it does not come in time.
+        send: Takes the messages of its answer.
+        common: Headers of its answer.
+        status: Of its answer; 0 before that begins.
+    """
 
     headers: dict[bytes, bytes]
     receive: Receive
-    """The next piece of its body; TimeoutError if it does not come in time."""
     send: Callable[[dict[str, Any]], Awaitable[None]]
     common: list[tuple[bytes, bytes]]
-    """Headers of its answer."""
+    status: int = 0
+
+    async def begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        """Send the head of the answer."""
+        self.status = status
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
 
 
 JSON: Final = b"application/json"
@@ -79,8 +93,9 @@ async def read_whole(receive: Receive, headers: dict[bytes, bytes], limits: Limi
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > limits.body_bytes:
         raise _too_large(int(length), limits)
-    parts, size = [], 0
-    async for part in _parts(receive, limits):
+    parts, size, is_whole = list[bytes](), 0, False
+    while not is_whole:
+        part, is_whole = await _part(receive, limits)
         parts.append(part)
         size += len(part)
         if size > limits.body_bytes:
@@ -95,8 +110,9 @@ async def read_lines(receive: Receive, limits: Limits) -> AsyncIterator[list[byt
         Problem: As `read_whole`, for one line.
     """
     rest: list[bytes] = []
-    size = 0
-    async for part in _parts(receive, limits):
+    size, is_whole = 0, False
+    while not is_whole:
+        part, is_whole = await _part(receive, limits)
         lines = part.split(b"\n")
         rest.append(lines[0])
         size += len(lines[0])
@@ -108,21 +124,17 @@ async def read_lines(receive: Receive, limits: Limits) -> AsyncIterator[list[byt
     yield [b"".join(rest)]
 
 
-async def _parts(receive: Receive, limits: Limits) -> AsyncIterator[bytes]:
-    while True:
-        try:
-            message = await receive()
-        except TimeoutError:
-            raise Problem(
-                "body-too-slow",
-                f"nothing came for {limits.body_seconds:g} seconds",
-                closes=True,
-            ) from None
-        if message["type"] == "http.disconnect":
-            raise ClientGoneError
-        yield message.get("body", b"")
-        if not message.get("more_body"):
-            return
+async def _part(receive: Receive, limits: Limits) -> tuple[bytes, bool]:
+    """The next piece of a body, and whether it is the last one."""
+    try:
+        message = await receive()
+    except TimeoutError:
+        raise Problem(
+            "body-too-slow", f"nothing came for {limits.body_seconds:g} seconds", closes=True
+        ) from None
+    if message["type"] == "http.disconnect":
+        raise ClientGoneError
+    return message.get("body", b""), not message.get("more_body")
 
 
 def _too_large(size: int, limits: Limits) -> Problem:

@@ -190,9 +190,11 @@ def as_document(row: Document | Query | Nearest | First, terms: Terms) -> Any:
     Raises:
         Problem: If it has none or several, one that the index does not take, or one too large.
     """
-    text, features = row.text, row.features
-    given = [name for name in _FORMS if getattr(row, name) is not UNSET]
-    if len(given) != 1 or given[0] not in terms.takes:
+    text, features, value = row.text, row.features, row.fingerprint
+    forms = (text is not UNSET) + (features is not UNSET) + (value is not UNSET)
+    form = "text" if text is not UNSET else "fingerprint" if features is UNSET else "features"
+    if forms != 1 or form not in terms.takes:
+        given = [name for name in _FORMS if getattr(row, name) is not UNSET]
         raise _invalid(
             f"a document has {' and '.join(given) or 'nothing'}: give exactly one of"
             f" {', '.join(terms.takes)}, which this index takes"
@@ -205,7 +207,6 @@ def as_document(row: Document | Query | Nearest | First, terms: Terms) -> Any:
         if features and not 0 <= min(features) <= max(features) < 2**64:
             raise _invalid("features are whole numbers from 0 to 2**64 - 1")
         return features
-    value = row.fingerprint
     if value is UNSET or not 0 <= value < 2**terms.bits:
         raise _invalid(f"a fingerprint is a whole number of {terms.bits} bits")
     return value

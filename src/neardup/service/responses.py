@@ -39,5 +39,5 @@ async def send_answer(request: Request, answer: Answer) -> None:
         common = [(name, _PAGE_HEADERS.get(name, value)) for name, value in common]
         common.append((b"cross-origin-resource-policy", b"same-origin"))
     headers = [(b"content-type", answer.kind), (b"content-length", length), *common]
-    await request.send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await request.begin(answer.status, headers)
     await request.send({"type": "http.response.body", "body": answer.body})

@@ -198,9 +198,7 @@ class _Answers:
             if not has_begun:
                 has_begun = True
                 headers = [(b"content-type", NDJSON), *request.common]
-                await request.send(
-                    {"type": "http.response.start", "status": 200, "headers": headers}
-                )
+                await request.begin(200, headers)
             while self._unsent:
                 body = self._unsent.popleft()
                 await request.send({"type": "http.response.body", "body": body, "more_body": True})
