@@ -1,4 +1,4 @@
-"""Draw the figures of the pages that teach: the fold, the angle, the planes, blocks and tables.
+"""Draw the figures of the pages: the fold, the angle, the planes, blocks, tables, and bands.
 
     python tools/figures.py
 
@@ -39,6 +39,11 @@ STORED: Final = (
 )
 ASKED: Final = 0b1011_0010_1100_0101
 CELL: Final = 34
+BANDS: Final = (
+    ("TxT360, 9 bands of 13", 9, 13, RED),
+    ("NeMo Curator, 20 bands of 13", 20, 13, "#b97a00"),
+    ("FineWeb, 14 bands of 8", 14, 8, "#6a4fa3"),
+)
 
 
 def main() -> None:
@@ -58,6 +63,7 @@ def figures() -> dict[str, str]:
         "tables.svg": _blocks(
             (0, 3, 6, 9, 12, 14, 16), "A row within 3 bits has three of its six blocks equal", 3
         ),
+        "bands.svg": _bands(),
     }
 
 
@@ -152,6 +158,36 @@ def _blocks(edges: tuple[int, ...], title: str, needed: int | None = None) -> st
     if needed is not None:
         parts.append(_text(right + 120, 35, "in tables"))
     return _svg(right + (180 if needed else 90), 330, parts, title)
+
+
+def _bands() -> str:
+    """The probability that MinHash bands find a pair, by its similarity, and the exact search."""
+
+    def place(similarity: float, probability: float) -> tuple[float, float]:
+        return 60 + 800 * (similarity - 0.4), 250 - 220 * probability
+
+    parts = []
+    for tenth in range(0, 11, 2):
+        _, y = place(0, tenth / 10)
+        parts += [_line(60, y, 540, y, PALE), _text(52, y + 5, f"{tenth / 10:.1f}", "end")]
+    for tenth in range(4, 11):
+        parts.append(_text(place(tenth / 10, 0)[0], 272, f"{tenth / 10:.1f}"))
+    curves = [(name, colour, _found(bands, rows)) for name, bands, rows, colour in BANDS]
+    curves.append(("neardup at 0.8", GREEN, [(0.4, 0.0), (0.8, 0.0), (0.8, 1.0), (1.0, 1.0)]))
+    for row, (name, colour, points) in enumerate(curves):
+        path = " ".join("{:.1f},{:.1f}".format(*place(*point)) for point in points)
+        parts.append(
+            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2.5"/>'
+        )
+        parts.append(_line(76, 44 + 22 * row, 100, 44 + 22 * row, colour, 4))
+        parts.append(_text(108, 49 + 22 * row, name, "start"))
+    parts.append(_text(300, 298, "similarity of a pair"))
+    return _svg(570, 310, parts, "The probability that a pair is found, by its similarity")
+
+
+def _found(bands: int, rows: int) -> list[tuple[float, float]]:
+    shares = [hundredth / 100 for hundredth in range(40, 101)]
+    return [(share, 1 - (1 - share**rows) ** bands) for share in shares]
 
 
 def _colour(value: float) -> str:
