@@ -60,6 +60,7 @@ suppress_warnings = [
 html_theme = "furo"
 html_title = f"neardup {version}"
 html_copy_source = False
+html_show_copyright = False
 html_show_search_summary = False  # it fetches pages, which a browser refuses for files on disk
 html_extra_path = ["design/two-fingerprints.html", "site"]
 html_theme_options = {"navigation_with_keys": True}

@@ -276,11 +276,8 @@ def test_every_option_that_is_named_exists() -> None:
 
 
 def test_every_test_and_file_that_is_named_exists() -> None:
-    sources = [
-        file
-        for folder in ("src", "tests", "tools", "bench", "docs")
-        for file in (ROOT / folder).rglob("*.py")
-    ]
+    folders = ("src", "tests", "tools", "bench", "docs")
+    sources = [*ROOT.glob("*.py"), *(p for name in folders for p in (ROOT / name).rglob("*.py"))]
     tests = "".join(p.read_text("utf-8") for p in sources if TESTS in p.parents)
     files = {p.relative_to(ROOT).as_posix() for p in sources}
     for page in PAGES:
