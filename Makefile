@@ -5,7 +5,7 @@ CORES := $(shell nproc)
 # One more than cores: tests wait, for other programs, disks and kernels that others compile.
 WORKERS := $(shell expr $(CORES) + 1)
 
-.PHONY: demo docs test test-integrations test-plain test-quick slow-tests packages lint bench accuracy memory-limit resume-rounds sql-million crash-rounds serve-rounds serve-fuzz serve-idle deploy-check index-stress attack-rounds bounds property-rounds spark-rounds compat clean
+.PHONY: demo docs test test-integrations test-plain test-quick slow-tests packages lint bench accuracy mutants memory-limit resume-rounds sql-million crash-rounds serve-rounds serve-fuzz serve-idle deploy-check index-stress attack-rounds bounds property-rounds spark-rounds compat clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -63,6 +63,13 @@ bench: $(VENV)/developed
 accuracy: $(VENV)/developed
 	$(BIN)/python bench/experiments/accuracy.py
 	$(BIN)/python tools/benchmark_tables.py
+
+# Small changes of the source, each of which a test should notice; MUTANTS in each room.
+MUTANTS ?= 300
+mutants: $(VENV)/compiled
+	$(BIN)/python -m pip install --quiet 'cosmic-ray>=8.4' 'coverage>=7.6'
+	$(BIN)/python tools/mutants.py --count $(MUTANTS) kernels hamming similarity index
+	$(BIN)/python tools/mutants.py --count $(MUTANTS) pipeline service
 
 memory-limit: $(VENV)/developed
 	NEARDUP_MEMORY_SCALE=8 $(BIN)/python -m pytest tests/pipeline/test_memory_limit.py -k 'limit or ten_times'

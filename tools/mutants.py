@@ -1,0 +1,375 @@
+"""Change the source a little and see whether a test fails: `make mutants`.
+
+1. Copy the checkout: mutants never touch it.
+2. Run the quick tests of the rooms once, and record which lines each test runs.
+3. Draw mutants of a room by seed: a place in the source first, then one of the changes that Cosmic
+   Ray knows there. A change of annotations alone is none.
+4. Run each mutant with the tests that run its statement, and with --long, what survives with all
+   tests of the room. A processor limit ends what loops.
+
+Each run is forked from this process, which has imported the libraries and nothing of neardup. The
+score and the survivors, as diffs, are what it prints; docs/contributing/releases.md has the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import difflib
+import functools
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+
+IN_KERNELS: Final = ("kernels", "features", "fingerprinting", "hamming", "similarity", "index")
+ROOMS: Final = {
+    "kernels": (*IN_KERNELS, "documents", "contamination"),
+    "hamming": ("hamming", "index"),
+    "similarity": ("similarity", "index"),
+    "index": ("index",),
+    "pipeline": ("pipeline", "contamination"),
+    "service": ("service",),
+}
+"""Rooms of the source, and the folders of tests that should notice a change of each."""
+COMPILED: Final = ("pipeline", "service")
+"""Rooms whose tests run compiled kernels; for the others plain ones are quicker."""
+BESIDE: Final = {"cache.py", "jit.py", "linked.py", "lowering.py", "passes.py", "entry.py"}
+"""Of the kernels: how they are compiled, which plain Python leaves out."""
+LEFT_OUT: Final = (
+    "RemoveDecorator",  # plain kernels have none, and few others would start
+    "VariableReplacer",  # they take arguments: which variable
+    "VariableInserter",
+    "Eq_Is",  # the same for small numbers, and a warning for others
+    "Eq_IsNot",
+)
+MEMORY: Final = 6 << 30
+"""Bytes that a mutant may allocate."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change: a file, an operator of Cosmic Ray, and which of its places there."""
+
+    path: Path
+    operator: str
+    occurrence: int
+
+
+@dataclass(frozen=True)
+class Tests:
+    """The quick tests: the lines of each file that they run, and their seconds."""
+
+    lines: dict[str, dict[int, list[str]]]
+    seconds: dict[str, float]
+
+
+def main() -> None:
+    """Draw, run, print."""
+    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    options.add_argument("rooms", nargs="+", choices=ROOMS, metavar="room", help=", ".join(ROOMS))
+    options.add_argument("--count", type=int, default=300, help="of mutants in each room")
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--long", action="store_true", help="run all tests with what survives")
+    given = options.parse_args()
+    compiled = {room in COMPILED for room in given.rooms}
+    if len(compiled) > 1:
+        options.error(f"{' and '.join(COMPILED)} need compiled kernels: run them apart")
+    os.environ["NUMBA_DISABLE_JIT"] = "0" if compiled == {True} else "1"
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    import_libraries()
+    with tempfile.TemporaryDirectory(prefix="neardup-mutants-") as folder:
+        copy = copy_checkout(Path(folder) / "neardup")
+        os.environ["PYTHONPATH"] = str(copy / "src")
+        tests = record(copy, sorted({each for room in given.rooms for each in ROOMS[room]}))
+        print(f"{len(tests.seconds)} quick tests", flush=True)
+        for room in given.rooms:
+            mutants = draw(files_of(copy, room), given.count, random.Random(given.seed))
+            print(row(room, [try_one(copy, each, tests, room, given.long) for each in mutants]))
+
+
+def try_one(copy: Path, mutant: Mutant, tests: Tests, room: str, long: bool) -> str:
+    """Try a mutant, and say what became of it."""
+    end = try_mutant(copy, mutant, tests, ROOMS[room] if long else ())
+    print(f"{room}: {end}", flush=True)
+    return end
+
+
+def row(room: str, ends: list[str]) -> str:
+    """A row of the table: mutants, those that a test noticed, those that no test runs."""
+    survivors = [end for end in ends if end.startswith("survives")]
+    share = 1 - len(survivors) / len(ends)
+    return f"| {room} | {len(ends)} | {len(ends) - len(survivors)} | {share:.0%} |"
+
+
+def import_libraries() -> None:
+    """Import what tests and source import, so that a fork has it."""
+    import hypothesis  # noqa: F401
+    import lmdb  # noqa: F401
+    import numba  # noqa: F401
+    import pyarrow.compute
+    import pyarrow.parquet  # noqa: F401
+    import pytest  # noqa: F401
+
+
+def copy_checkout(to: Path) -> Path:
+    """Copy the files that Git knows, with what is compiled beside them."""
+    listing = subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True)
+    names = [name for name in listing.split("\0") if name and (ROOT / name).exists()]
+    kernels = (ROOT / "src/neardup/kernels/__pycache__").glob("*.nb[ic]")
+    for name in [*names, *(str(each.relative_to(ROOT)) for each in kernels)]:
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, to / name)
+    return to
+
+
+def files_of(copy: Path, room: str) -> list[Path]:
+    """The files of a room that are changed."""
+    folder = copy / "src/neardup" / room
+    return [path for path in sorted(folder.rglob("*.py")) if path.name not in BESIDE]
+
+
+def draw(files: list[Path], count: int, chance: random.Random) -> list[Mutant]:
+    """Draw places without repetition, and one change of each."""
+    places = [each for path in files for each in changes(path).values()]
+    chance.shuffle(places)
+    mutants = (chance.choice(place) for place in places)
+    real = (mutant for mutant in mutants if changes_code(mutant))
+    return [mutant for mutant, _ in zip(real, range(count), strict=False)]
+
+
+def changes(path: Path) -> dict[Any, list[Mutant]]:
+    """The mutants of a file, by place."""
+    from cosmic_ray.ast import ast_nodes, get_ast
+
+    nodes = list(ast_nodes(get_ast(path.read_text("utf8"))))
+    places = defaultdict(list)
+    for name, operator in operators().items():
+        positions = (each for node in nodes for each in operator.mutation_positions(node))
+        for occurrence, position in enumerate(positions):
+            places[position].append(Mutant(path, name, occurrence))
+    return places
+
+
+@functools.cache
+def operators() -> dict[str, Any]:
+    """Cosmic Ray's operators that are used here."""
+    from cosmic_ray.plugins import get_operator, operator_names
+
+    names = (name for name in sorted(operator_names()) if not name.endswith(LEFT_OUT))
+    return {name: get_operator(name)() for name in names}
+
+
+def mutate(mutant: Mutant) -> tuple[str, str]:
+    """The source of a file, before and after."""
+    from cosmic_ray.mutating import mutate_code
+
+    before = mutant.path.read_text("utf8")
+    return before, mutate_code(before, operators()[mutant.operator], mutant.occurrence)
+
+
+class WithoutTypes(ast.NodeTransformer):
+    """Drop what runs in no process: annotations and imports for them."""
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        return ast.arg(node.arg)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        node.annotation = ast.Constant(None)
+        return self.generic_visit(node)
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        is_type = "TYPE_CHECKING" in ast.dump(node.test)
+        return ast.Pass() if is_type else self.generic_visit(node)
+
+
+def changes_code(mutant: Mutant) -> bool:
+    """Whether a mutant differs in more than annotations."""
+    before, after = (ast.dump(WithoutTypes().visit(ast.parse(text))) for text in mutate(mutant))
+    return before != after
+
+
+def record(copy: Path, folders: list[str]) -> Tests:
+    """Run the quick tests of some folders and record what each of them runs."""
+    result = copy.parent / "record"
+
+    def run() -> int:
+        import coverage
+
+        meter = coverage.Coverage(data_file=None, include=[f"{copy}/src/*"])
+        recorder = Recorder(meter.switch_context)
+        meter.start()
+        pytest_main([*(f"tests/{each}" for each in folders), "--quick"], [recorder])
+        meter.stop()
+        data = meter.get_data()
+        lines = {name: data.contexts_by_lineno(name) for name in data.measured_files()}
+        passing = {k: v for k, v in recorder.seconds.items() if k not in recorder.failing}
+        result.write_text(repr((lines, passing)), "utf8")
+        return 0
+
+    code, output = in_fork(run, copy, limit=3600)
+    if code:
+        sys.exit(f"the tests end with {code}:\n{output}")
+    for line in output.splitlines():
+        if line.startswith(("FAILED", "ERROR")):
+            print(f"left out, since it fails without a mutant: {line}")
+    return Tests(*ast.literal_eval(result.read_text("utf8")))
+
+
+class Recorder:
+    """A plugin of pytest: a context of coverage for each test, and its seconds."""
+
+    def __init__(self, switch: Callable[[str], None]) -> None:
+        self.switch = switch
+        self.seconds: dict[str, float] = {}
+        self.failing: set[str] = set()
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.switch(nodeid)
+        self.seconds[nodeid] = time.process_time()
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self.switch("")
+        self.seconds[nodeid] = time.process_time() - self.seconds[nodeid]
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            self.failing.add(report.nodeid)
+
+
+def pytest_main(arguments: list[str], plugins: list[object]) -> int:
+    """Run tests in this process, with the same examples each time."""
+    import pytest
+
+    settings = ["-p", "no:cacheprovider", "--hypothesis-seed=0", "--basetemp=../pytest"]
+    settings += ["-W", "ignore:Module already imported"]  # by import_libraries
+    return int(pytest.main([*settings, *arguments], plugins))
+
+
+def try_mutant(copy: Path, mutant: Mutant, tests: Tests, folders: tuple[str, ...]) -> str:
+    """Run a mutant: what ended it, or that it survives, and then its diff."""
+    before, after = mutate(mutant)
+    chosen = chosen_tests(mutant.path, before, after, tests)
+    mutant.path.write_text(after, "utf8")
+    end = "survives"
+    if chosen:
+        seconds = sum(tests.seconds[name] for name in chosen)
+        end = run_tests(copy, chosen, limit=20 + 2 * seconds)
+    if folders and end == "survives":
+        end = run_tests(copy, [f"tests/{each}" for each in folders], limit=900)
+    mutant.path.write_text(before, "utf8")
+    if end == "survives":
+        end += f" {len(chosen)} tests\n{difference(copy, mutant.path, before, after)}"
+    return end
+
+
+def chosen_tests(path: Path, before: str, after: str, tests: Tests) -> list[str]:
+    """The tests that run the statement which a change is in, the quickest first."""
+    lines = zip(before.splitlines(), after.splitlines(), strict=False)
+    number = next(i for i, (old, new) in enumerate(lines, 1) if old != new)
+    runs = tests.lines.get(str(path), {})
+    chosen = {name for line in statement(before, number) for name in runs.get(line, ())}
+    return sorted(chosen & tests.seconds.keys(), key=tests.seconds.__getitem__)
+
+
+def statement(source: str, line: int) -> range:
+    """The lines of the smallest statement that has a line."""
+    around = [
+        range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return min(around, key=len, default=range(line, line + 1))
+
+
+def run_tests(copy: Path, names: list[str], limit: float) -> str:
+    """Run tests until one fails, and say so."""
+    code, output = in_fork(lambda: pytest_main(["-x", *names], []), copy, limit)
+    if code == 0:
+        return "survives"
+    failed = (line for line in output.splitlines() if line.startswith(("FAILED", "ERROR")))
+    return next(failed, f"ends with {code}")
+
+
+def difference(copy: Path, path: Path, before: str, after: str) -> str:
+    """What a mutant changes."""
+    name = str(path.relative_to(copy))
+    diff = difflib.unified_diff(before.splitlines(), after.splitlines(), name, lineterm="")
+    return "\n".join(diff)
+
+
+def in_fork(work: Callable[[], int], folder: Path, limit: float) -> tuple[int, str]:
+    """Do some work in a process of its own with so many seconds of a processor."""
+    output = folder.parent / "output"
+    pid = os.fork()
+    if pid == 0:
+        prepare_fork(folder, output, int(limit))
+        code = 1
+        try:
+            code = work()
+        except Exception:  # noqa: BLE001 - the parent prints it
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    code = wait(pid, 4 * limit)
+    return code, output.read_text("utf8", errors="replace")
+
+
+def prepare_fork(folder: Path, output: Path, limit: int) -> None:
+    """Set what a fork may use, and where it runs and prints."""
+    os.setsid()
+    os.chdir(folder)
+    sys.path.insert(0, str(folder / "src"))
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    file = os.open(output, os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+
+
+def wait(pid: int, limit: float) -> int:
+    """Wait for a process, and end it and what it has started."""
+    for _ in steps(limit):
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            break
+    else:
+        os.killpg(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+    with contextlib.suppress(ProcessLookupError):  # as it should be: nothing else runs
+        os.killpg(pid, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(status)
+
+
+def steps(limit: float) -> Iterator[None]:
+    """Wake up again and again until a limit."""
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        yield
+        time.sleep(0.02)
+
+
+if __name__ == "__main__":
+    main()
