@@ -41,7 +41,7 @@ MOST_CHARACTERS: Final = 1000
 
 
 def brief(text: str, most: int = MOST_CHARACTERS) -> str:
-    """A text of at most about so many characters: of a longer one the beginning and the end.
+    """A text of at most about a number of characters: of a longer one the beginning and the end.
 
     Example:
         >>> brief("a" * 50 + "b" * 50, 20)
@@ -142,7 +142,7 @@ class FileError(NeardupError, OSError):
 
 
 class TooManyPairsError(NeardupError, MemoryError):
-    """More pairs than memory or the caller's limit allow; `count` is how many there are.
+    """More pairs than memory or the caller's limit allow; `count` is their number.
 
     With `at_least` the counting was given up: there are that many or more.
     """

@@ -45,8 +45,8 @@ class Reading:
         input_option(
             "--delimiter",
             metavar="CHAR",
-            help="Between the fields of CSV, such as ';' or tab; the first lines tell"
-            " unless given.",
+            help="Between the fields of CSV, such as ';' or tab; by default the first lines"
+            " decide.",
         ),
     ] = None
     encoding: Annotated[
@@ -54,7 +54,7 @@ class Reading:
         input_option(
             "--encoding",
             metavar="NAME",
-            help="Of texts, JSON lines and CSV, such as cp1252 or utf-16; UTF-8 unless given.",
+            help="Of texts, JSON lines and CSV, such as cp1252 or utf-16; by default UTF-8.",
         ),
     ] = None
     records: Annotated[
@@ -70,8 +70,8 @@ class Reading:
         input_option(
             "--extract",
             metavar="main|trafilatura|all|none",
-            help="Of HTML compare the main content, all visible text or the markup too; main of"
-            " .html files unless given.",
+            help="Of HTML compare the main content, all visible text or the markup too; by default"
+            " main for .html files.",
         ),
     ] = None
     on_error: Annotated[
@@ -96,7 +96,7 @@ class Reading:
         """How records become documents, of which one may have a 16th of --memory.
 
         Args:
-            memory: The budget as it is written; the default's unless given.
+            memory: The budget as text; by default that of --memory.
             others: Of ReadOptions: what the command knows from elsewhere.
 
         Raises:
@@ -114,7 +114,7 @@ class Reading:
         return ReadOptions(**own | others)
 
     def completed(self, facts: Mapping[str, Any]) -> Reading:
-        """These options, and those that a run had where none is given.
+        """The options of a command, completed by those of an earlier run.
 
         Args:
             facts: What the run kept beside its table, read by `neardup.pipeline.run.kept_options`.

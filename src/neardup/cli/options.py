@@ -154,7 +154,10 @@ Within = Annotated[
 Workers = Annotated[
     int | None,
     run_option(
-        "--workers", parser=whole(1), metavar="N", help="Threads; all processors unless given."
+        "--workers",
+        parser=whole(1),
+        metavar="N",
+        help="Number of threads; by default all available processors.",
     ),
 ]
 Tmp = Annotated[str | None, run_option("--tmp", metavar="DIR", help="Folder for spill files.")]
@@ -175,7 +178,7 @@ DateFormat = Annotated[
     keep_option(
         "--date-format",
         metavar="FORMAT",
-        help="Of dates that are texts, such as %d.%m.%Y; ISO 8601 unless given.",
+        help="Of dates that are texts, such as %d.%m.%Y; by default ISO 8601.",
     ),
 ]
 Policy = Annotated[

@@ -144,9 +144,9 @@ class Commands(typer.Typer):
     """A group of commands."""
 
     def __init__(self, **settings: Any) -> None:
-        """As typer.Typer."""
+        """Make a Typer application of commands."""
         super().__init__(cls=_Group, **settings)
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[_Verb], _Verb]:
-        """As typer.Typer.command."""
+        """Register a command, as typer.Typer.command does."""
         return super().command(name, cls=_Command, **settings)

@@ -50,7 +50,7 @@ class Simhash:
         reg: Pattern of what is kept of a text.
         hashfunc: Gives bytes, or an unsigned integer, of at least f bits for the UTF-8 of a
             feature.
-        log: A logger; "simhash" unless given.
+        log: A logger; by default that of "simhash".
 
     Example:
         >>> Simhash(["aaa", "bbb"]).value
@@ -211,7 +211,7 @@ class SimhashIndex:
         objs: (id, Simhash) pairs.
         f: Bits of all of them.
         k: Bits that may differ.
-        log: A logger; "simhash" unless given.
+        log: A logger; by default that of "simhash".
 
     Example:
         >>> index = SimhashIndex([("a", Simhash("one two three four"))], k=3)

@@ -62,7 +62,7 @@ class Coverage:
 
 
 def covered_enough(found: Sequence[Finding], questions: Questions) -> list[Finding]:
-    """Those that `Coverage` counts, of all findings of all documents."""
+    """The findings that `Coverage` counts, of those of all documents."""
     coverage = Coverage(questions)
     coverage.add(found)
     return [each for each, enough in zip(found, coverage.enough(found), strict=True) if enough]

@@ -58,7 +58,7 @@ class Finding:
 
 
 def findings_of(block: TextBlock, first: int, hits: Any, questions: Questions) -> Iterator[Finding]:
-    """What is said of the pairs of a block.
+    """The findings of a block: one for each pair of document and question.
 
     Args:
         block: Documents.

@@ -87,7 +87,7 @@ class Questions:
         return self.words[self.starts[question] : self.starts[question + 1]]
 
     def features_of(self, question: int) -> Hashes:
-        """Its distinct features, ascending; of a question of two words, these as one."""
+        """The distinct features of a question, ascending; two words are one feature."""
         return self.features[self.feature_starts[question] : self.feature_starts[question + 1]]
 
     def is_short(self, question: int) -> bool:

@@ -31,7 +31,7 @@ class Search:
 
     Args:
         questions: What is looked for.
-        workers: Threads; the processors at hand unless given.
+        workers: Number of threads; by default all available processors.
         counts_documents: Whether to count how many documents have each feature.
 
     Attributes:

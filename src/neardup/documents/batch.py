@@ -41,7 +41,7 @@ _MEGA: Final = 10**6
 
 
 def longest_record(memory: int) -> int:
-    """How many bytes one record may have where so many are the budget: a 16th; 16 MiB at least."""
+    """The most bytes of one record: a 16th of the budget, at least 16 MiB."""
     return max(memory // _MEMORY_SHARE, _LEAST_RECORD)
 
 
@@ -67,13 +67,12 @@ class ReadOptions:
             number, a boolean or null; or None.
         number: Field with the number or date that a document's priority depends on, or None.
         dates: Whether it has dates.
-        date_format: Their form where they are texts, as of `datetime.strptime`; ISO 8601 unless
-            given.
+        date_format: Their form if they are texts, as in `datetime.strptime`; by default ISO 8601.
         extract: What of a text that is HTML is compared: "main" or "trafilatura" (its main
             content), "all" (what is visible), "none" (the markup too); None: "main" of files that
             are named as HTML.
         record_bytes: Bytes that one record may have: a line, a row of CSV, a text file. Longer ones
-            are bad records; a 16th of the default budget unless given.
+            are bad records; by default a 16th of the default budget.
         workers: Threads that parse; nothing else depends on how many.
         input_format: Of all inputs: what their names and first bytes do not say.
 

@@ -267,7 +267,7 @@ class FirstTexts:
 
 
 def _pages(texts: pa.LargeStringArray, seen: int) -> int:
-    """How many of so many texts begin like HTML; nothing is copied, however long they are."""
+    """The number of texts that begin like HTML; no text is copied."""
     _, offsets, data = texts.slice(0, seen).buffers()
     if not seen or offsets is None or data is None:
         return 0

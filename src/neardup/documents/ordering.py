@@ -234,7 +234,7 @@ def _worth(date: datetime) -> float:
 
 
 def _microseconds(column: pa.Array) -> pa.DoubleArray:
-    """Of a column of dates or timestamps; Arrow stores those with a time zone in UTC."""
+    """Microseconds of dates or timestamps; Arrow stores those with a time zone in UTC."""
     kind = column.type
     missing = column.is_null().to_numpy(zero_copy_only=False)
     stored = column.cast(pa.int32()) if pa.types.is_date32(kind) else column

@@ -70,7 +70,7 @@ class Addresses:
         return np.repeat(np.array(self._sources, np.int64), sizes), self._names
 
     def beside(self, ids: Any) -> ReferenceAddresses:
-        """These addresses, and those of other documents that are numbered on from here."""
+        """Addresses with those of other documents, which are numbered after these."""
         return ReferenceAddresses(self, self._count, ids)
 
     def _address(self, batch: int, document: int) -> str:

@@ -283,7 +283,7 @@ class _SharedTexts:
             self.lengths[-1] += len(data)
 
     def end(self, name: str) -> None:
-        """Nothing is counted here."""
+        """Ignore the end of an element."""
 
 
 class _CellTexts:

@@ -58,7 +58,7 @@ def read_sheet(
     Args:
         name: What errors call the workbook.
         data: The workbook: .xlsx, .xlsm, .xlsb, .xls or .ods.
-        sheet_name: The sheet; the first that is not empty unless given.
+        sheet_name: The sheet; by default the first that is not empty.
         most_text: Characters that all cells may have together.
 
     Raises:

@@ -60,9 +60,9 @@ class DocumentFrequencies(FrequencyTable):
 
         Args:
             texts: As for `neardup.fingerprints`.
-            recipe: Makes the features: normalisation, tokens, n, stop words; Recipe() unless given.
+            recipe: Makes the features: normalisation, tokens, n, stop words; by default Recipe().
             limit: Most features to keep, 1 or more.
-            workers: Threads; the processors at hand unless given.
+            workers: Number of threads; by default all available processors.
 
         Raises:
             UsageError: If something in `texts` is not a text, or for a preset.

@@ -118,7 +118,7 @@ class Sealing:
     """
 
     def __init__(self, recipe: Recipe) -> None:
-        """Of no rows."""
+        """Begin with no rows."""
         self._digest, self._sums = recipe.digest, _no_sums()
 
     def passing(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -55,7 +55,7 @@ def fingerprint(text: str, recipe: Recipe | None = None) -> int | None:
 
     Args:
         text: The document. A lone surrogate counts as U+FFFD.
-        recipe: How; Recipe() unless given.
+        recipe: The recipe; by default Recipe().
 
     Returns:
         An int below 2**bits, or None.
@@ -195,8 +195,8 @@ def fingerprints(
     Args:
         texts: A sequence of str or None, or strings in Arrow form: `string`, `large_string`,
             `string_view`, dictionary; chunked and sliced; a pandas or polars series.
-        recipe: How; Recipe() unless given.
-        workers: Threads; the processors at hand unless given.
+        recipe: The recipe; by default Recipe().
+        workers: Number of threads; by default all available processors.
         progress: Called with the bytes of each chunk of text that is queued.
 
     Returns:
@@ -248,7 +248,7 @@ class Fingerprinter:
 
     Args:
         recipe: How.
-        workers: Threads; the processors at hand unless given.
+        workers: Number of threads; by default all available processors.
         spool: Where the distinct feature hashes of every document go, if they are wanted.
 
     Example:

@@ -103,7 +103,7 @@ def majority(
 
     Args:
         hashes: Ints, of which the low `bits` bits count.
-        weights: Ints, one a hash; all 1 unless given.
+        weights: Ints, one a hash; by default all 1.
         bits: Width, 1 or more.
         tie_one: The bit where both weigh the same, as they do where there are no hashes.
 
@@ -122,7 +122,7 @@ def weight_of_ones(hashes: Sequence[int], weights: Sequence[int] | None, bits: i
 
     Args:
         hashes: Ints, of which the low `bits` bits count.
-        weights: Ints, one a hash; all 1 unless given.
+        weights: Ints, one a hash; by default all 1.
         bits: Width, 1 or more.
 
     Example:

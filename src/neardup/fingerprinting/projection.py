@@ -277,7 +277,7 @@ def project(
         method: "hashed", "gaussian" or "per-bit".
         hashes: For "hashed": an int (the low `bits` bits count) for each dimension.
         seed: From 0 to 2**64 - 1.
-        workers: Threads; the processors at hand unless given.
+        workers: Number of threads; by default all available processors.
 
     Returns:
         uint64, shape (n, ceil(bits / 64)), low word first, unused bits 0. Where a vector is all

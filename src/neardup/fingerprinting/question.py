@@ -30,7 +30,7 @@ class Question:
     """When two documents match: by which features, by which measure of them, from where on.
 
     Args:
-        recipe: How a document becomes features; Recipe() unless given.
+        recipe: How a document becomes features; by default Recipe().
         similarity: Least similarity of a match, above 0, up to 1.
         measure: "jaccard", "cosine", "containment" or "dice".
 

@@ -69,8 +69,8 @@ class Recipe:
             first; by count for "set".
         stopwords: Tokens to remove: a language, such as "english", or the words.
         idf: For "tfidf": the `digest` of a `DocumentFrequencies`, or "jieba" for the table of the
-            jieba that is installed, as "jieba-keywords" have unless it is given; it becomes
-            "jieba:" and the digest of that table.
+            installed jieba, the default of "jieba-keywords"; it becomes "jieba:" and the digest of
+            that table.
         missing: A feature that is not in that table has its highest value ("default"; the median of
             given values) or is an error ("error").
         language: "tr" or "az": the capital of the dotless letter is I, of the dotted one it is İ.

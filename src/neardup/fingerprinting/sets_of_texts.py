@@ -38,7 +38,7 @@ def feature_sets(
     Args:
         texts: As for `neardup.fingerprints`.
         recipe: How.
-        workers: Threads; the processors at hand unless given.
+        workers: Number of threads; by default all available processors.
         see: Called with the texts, some large-string arrays of Arrow.
 
     Returns:

@@ -78,7 +78,7 @@ class Attachments:
         return cls({number: value for number, value in each if value is not None})
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: attachments in memory hold no file."""
 
     def __len__(self) -> int:
         """Rows that have something."""

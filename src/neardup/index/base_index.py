@@ -98,7 +98,7 @@ class BaseIndex(Queries):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing to close."""
+        """Do nothing: an index in memory holds no file."""
 
     def __reduce__(self) -> Any:
         """Refuse; the indexes in memory can be pickled.
@@ -260,7 +260,7 @@ class BaseIndex(Queries):
             document: As one of `add`.
             content: As one of `add`.
             stored: What happens if the id is stored with other content: see `offer`.
-            payload: A small value kept beside it, as of `add`.
+            payload: A small value stored with it, as in `add`.
 
         Returns:
             None if no other is near (`offer` says what became of it), else the closest stored (id,
@@ -288,8 +288,8 @@ class BaseIndex(Queries):
             document: As of `add`. One without tokens is "empty", and nothing changes.
             stored: What happens if the id is stored with other content: "replace" as above; "keep",
                 the stored version stays, "stored" unless another one is near; or "error".
-            content: What a durable index keeps beside it, as of its `add`.
-            payload: A small value kept beside it, as of `add`.
+            content: What a durable index stores with it, as in its `add`.
+            payload: A small value stored with it, as in `add`.
 
         Returns:
             Answer: state, near, is_new, is_empty.
@@ -331,13 +331,13 @@ class BaseIndex(Queries):
         Args:
             ids: As many, of one kind; or what `prepare` gave, and nothing else.
             documents: As of `add`.
-            contents: What a durable index keeps beside them, as of its `add`.
+            contents: What a durable index stores with them, as in its `add`.
             stored: As of `offer`; at an "error" the documents before it are stored.
-            payloads: Small values kept beside those that are stored, as of `add`.
+            payloads: Small values stored with them, as in `add`.
 
         Returns:
             pyarrow.Table with a row a document: row (int64), is_new, id (the closest other one's,
-            null if none is near), distance or similarity, and state, as of `offer`; "refused" for
+            null if none is near), distance or similarity, and state, as from `offer`; "refused" for
             one that `prepare` reported.
 
         Raises:
@@ -375,7 +375,7 @@ class BaseIndex(Queries):
             payloads: As of `add_new`.
 
         Returns:
-            An Answer for each document, as of `offer`.
+            An Answer for each document, as from `offer`.
 
         Raises:
             UsageError, DataError: As `offer`.
@@ -392,7 +392,7 @@ class BaseIndex(Queries):
         process may, with an index that has the same settings, and send what it gets.
 
         Args:
-            ids: One, or many, as of `add_new`.
+            ids: One, or many, as in `add_new`.
             documents: As of `add_new`.
             contents: As of `add_new`.
             payloads: As of `add_new`.
@@ -511,7 +511,7 @@ class BaseIndex(Queries):
         """Remove one document by its id, or many.
 
         Args:
-            ids: A str or int, or many of one kind, as of `add`.
+            ids: A str or int, or many of one kind, as in `add`.
             missing: What happens if an id is not present: "error", or "ignore".
 
         Returns:
@@ -533,7 +533,7 @@ class BaseIndex(Queries):
         """Remove the documents added before a time.
 
         Args:
-            before: Seconds since 1970, as of time.time().
+            before: Seconds since 1970, as from time.time().
 
         Returns:
             How many were removed. Times of rows in files are known to the second, old ones to a

@@ -59,13 +59,13 @@ class Clock:
         return self._count
 
     def noted(self, number: int, now: float) -> Clock:
-        """This, and documents from this number on are added now."""
+        """A clock with one more run: documents from this number on are added now."""
         if self._count and now == self._times[self._count - 1]:
             return self
         return self._followed_by((number,), (now,))
 
     def extended(self, numbers: Rows, times: Times) -> Clock:
-        """This and runs that come after, as `since` gives them; one may go on with the last."""
+        """A clock with later runs, from `since`; the first may continue the last run."""
         goes_on = bool(len(times) and self._count and times[0] == self._times[self._count - 1])
         numbers, times = numbers[goes_on:], times[goes_on:]
         return self._followed_by(numbers.tolist(), times.tolist()) if len(times) else self
@@ -107,7 +107,7 @@ class Clock:
         return Clock(numbers[begins].tolist(), np.maximum.reduceat(times, begins).tolist())
 
     def _followed_by(self, numbers: Iterable[int], times: Iterable[float]) -> Clock:
-        """This and more runs, in the same arrays if nothing stands behind this there."""
+        """A clock with more runs, in the same arrays if they are free behind its own."""
         mine, my_times, count = self._numbers, self._times, self._count
         if len(mine) != count or len(my_times) != count:
             mine, my_times = mine[:count], my_times[:count]

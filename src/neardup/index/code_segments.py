@@ -236,7 +236,7 @@ class CodeTail(Tail[TailCodes]):
 
     @classmethod
     def empty(cls, width: int) -> CodeTail:
-        """Without rows, for fingerprints of so many words."""
+        """An empty tail for fingerprints of `width` words."""
         return cls(TailCodes(width))
 
     @property
@@ -252,7 +252,7 @@ class CodeTail(Tail[TailCodes]):
 
     @property
     def multipliers(self) -> tuple[Any, ...]:
-        """As kernels take them, for fingerprints of this width."""
+        """The hash multipliers for fingerprints of this width, as kernels take them."""
         return self.rows.multipliers
 
     def contents(self, rows: Rows) -> Codes:
@@ -260,13 +260,13 @@ class CodeTail(Tail[TailCodes]):
         return self.codes[rows]
 
     def segment(self, id_kind: str | None) -> CodeSegment:
-        """Its living rows."""
+        """The living rows as a segment."""
         live = self.live_rows()
         return CodeSegment(self.codes[live], self.live_ids(id_kind), self.numbers[live])
 
 
 def threads_for(workers: int | None, seconds: float) -> int:
-    """So many as said; else as many as are worth it for work that takes so long."""
+    """The number of threads: the caller's, or what work of this length is worth."""
     return worker_count(workers) if workers or seconds > WORTH_THREADS else 1
 
 

@@ -99,7 +99,7 @@ class Places:
 
     @classmethod
     def of_one(cls, segment: int, row: int) -> Self:
-        """Where one id is stored."""
+        """The place of one id."""
         return cls(np.array([segment]), np.array([row]))
 
     def put(self, at: Rows, segment: int, rows: Rows) -> None:

@@ -46,7 +46,7 @@ def kind_of_array(values: pa.Array) -> str:
 
 
 def no_ids(kind: pa.DataType, count: int) -> pa.Array:
-    """So many values of a type of ids, for rows that have none of this type."""
+    """Null ids of a type, for rows whose ids are of the other type."""
     empty = pa.scalar(0 if pa.types.is_integer(kind) else "", kind)
     return pa.repeat(empty, count)
 

@@ -244,14 +244,14 @@ def _plan(
 
 
 def _entries(settings: SimilaritySettings, size: float) -> tuple[float, float]:
-    """Of a document: features by which it is found, and others that are in a table as well."""
+    """Table entries of a document: features that find it, and others in the table."""
     share = settings.kind.stored_ratio(settings.similarity)
     prefix = size - math.ceil(share * size * (1 - ROUNDING)) + 1
     return prefix, 0.0 if settings.kind.bounds_sizes else size - prefix
 
 
 def _table_bytes(entries: float) -> float:
-    """Of the table of so many entries: a power of two of buckets, and the entries."""
+    """The bytes of a table with `entries`: a power of two of buckets, and the entries."""
     if not entries:
         return 0.0
     bits = max(1, (int(entries) // ENTRIES_A_BUCKET).bit_length())

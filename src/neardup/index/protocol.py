@@ -157,7 +157,7 @@ class AnyIndex(Protocol):
         """The small value stored beside a document."""
 
     def payloads(self, ids: Ids) -> list[Any]:
-        """Of many."""
+        """The payloads of many documents."""
 
     def commit(self) -> None:
         """Bring it to the disk, if it is on one."""

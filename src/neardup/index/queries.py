@@ -79,7 +79,7 @@ class Counters:
         self.longest_commit = max(self.longest_commit, seconds)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything."""
+        """All counters by name."""
         return asdict(self)
 
 
@@ -94,7 +94,7 @@ class Attached(Protocol):
 
 
 class Source(Protocol):
-    """Where queries find versions: a store, whose version goes on, or a moment, whose stays."""
+    """A source of versions for queries: a store, which changes, or a snapshot, which does not."""
 
     codec: ContentCodec
 
@@ -590,7 +590,7 @@ class View(Queries):
                 yield ids, stored, [None] * len(ids) if contents is None else contents
 
     def rows(self) -> Iterator[tuple[pa.Array, Any, list[Any] | None, Any, list[Any] | None]]:
-        """Everything, some documents at a time, in order of insertion.
+        """All stored rows in batches, in order of insertion.
 
         Returns:
             Ids (an Arrow array), fingerprints or Sets, contents if any are kept beside them, when

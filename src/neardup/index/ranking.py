@@ -91,14 +91,14 @@ class Ranking(NamedTuple):
 
 
 def living_sets(members: RowNumbers, starts: Rows, dead: Flags) -> Living:
-    """Which sets have a document that is not removed: see Living."""
+    """The sets of a segment that have a stored document, as Living."""
     from neardup.kernels.index.related import Living
 
     return Living(frozen(members), frozen(starts), frozen(dead))
 
 
 def all_living() -> Living:
-    """All sets, for nothing is removed."""
+    """The sets of a segment without removed documents, as Living."""
     return living_sets(np.zeros(0, np.uint32), np.zeros(1, np.int64), np.zeros(0, np.bool_))
 
 
@@ -106,7 +106,7 @@ class RankedSets:
     """The sets of a segment, and what ranks them, which is made when it is first asked for."""
 
     def __init__(self) -> None:
-        """Nothing is made yet."""
+        """Begin empty; each ranking is computed at its first use."""
         self._lock = threading.Lock()
         self._sums: dict[bool, Any] = {}
         self._lows: dict[bool, Any] = {}

@@ -46,7 +46,7 @@ class Sets(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many sets."""
+        """The number of sets."""
         return len(self.offsets) - 1
 
     def of(self, at: int) -> Hashes:
@@ -66,7 +66,7 @@ class Sets(NamedTuple):
 
 
 def joined_sets(parts: list[Sets]) -> Sets:
-    """All sets of several, one after the other."""
+    """The sets of several Sets, concatenated."""
     if len(parts) == 1 and not parts[0].offsets[0]:
         return parts[0]
     offsets = [np.zeros(1, np.int64)]
@@ -85,7 +85,7 @@ SLICE: Final = 1 << 23
 
 
 class Room:
-    """Where the large arrays of a segment are made.
+    """A place for the large arrays of a segment: memory, or files without a name.
 
     Args:
         folder: For files without a name; None: they are in memory.
@@ -163,7 +163,7 @@ class Places(NamedTuple):
 
     @classmethod
     def joined(cls, parts: list[Self]) -> Self:
-        """Those of several, one after the other."""
+        """The places of several, concatenated."""
         return cls(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 

@@ -121,7 +121,7 @@ class SetArrays:
 
     @property
     def rows(self) -> SetRows | None:
-        """Of which the arrays are not made yet; None where they are."""
+        """The rows from which the arrays will be made; None if they are made."""
         given = self._of
         return None if given is None else given[0]
 
@@ -195,7 +195,7 @@ class SetSegment(SegmentRows):
 
     @property
     def places(self) -> Any:
-        """Where the arrays are that are searched, as `search_sets` takes it."""
+        """The addresses of the searched arrays, as `search_sets` takes them."""
         self.make_ready()
         return self._made.places
 
@@ -290,7 +290,7 @@ class SetSegment(SegmentRows):
         return HitRows(queries[keep], rows[keep], scores[keep], cut)
 
     def living_rows(self) -> SetRows:
-        """Those that are not removed, with all sets."""
+        """The rows that are not removed, with all sets."""
         stop_if_abandoned()
         self.verify()
         given = self._made.rows
@@ -405,7 +405,7 @@ def arrays_of(
 
 
 def _members(set_of: Rows, count: int) -> dict[str, Any]:
-    """Of documents the set, and of sets the documents."""
+    """The set of each document, and the documents of each set."""
     member_starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(set_of, minlength=count), out=member_starts[1:])
     members = np.argsort(set_of, kind="stable").astype(np.uint32)
@@ -521,7 +521,7 @@ class TailFeatures(TailRows):
             )
 
     def _make_room(self, row: int, more: int) -> None:
-        """Room for so many features behind the first rows: readers may have the old arrays."""
+        """Make room for more features in new arrays: readers may still use the old ones."""
         used = int(self._sets.offsets[row])
         if used + more <= self._room[0] and self._entries + more <= self._room[1]:
             return
@@ -583,7 +583,7 @@ class SetTail(Tail[TailFeatures]):
         return self.sets.take(rows)
 
     def living_rows(self, id_kind: str | None) -> SetRows:
-        """Those that are not removed."""
+        """The rows that are not removed."""
         live, ids = self.live_rows(), self.live_ids(id_kind)
         return SetRows(self.sets.take(live), np.arange(len(live)), ids, self.numbers[live])
 

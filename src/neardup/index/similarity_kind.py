@@ -315,7 +315,7 @@ class BySimilarity(SimilaritySettings):
     def _hits_of_much(
         self, version: Version[Sets], content: Hashes, reach: float, most: int | None
     ) -> Hits[float]:
-        """As `hits`, of a long document or where much is found."""
+        """Matches of a long document, or of one with many, by a batched search."""
         queries = Sets(content, frozen(np.array([0, len(content)], np.int64)))
         return Hits(*_sorted_hits(list(self._found(version, queries, reach, 1, most)), most))
 
@@ -373,7 +373,7 @@ def living_parts(version: Version[Sets]) -> list[SetRows]:
 
 
 def _new_room() -> tuple[Any, Any]:
-    """Room for a search, and its places as the kernel takes them."""
+    """New buffers for a search, and their addresses as the kernel takes them."""
     from neardup.kernels.index.seeking import new_room, room_places
 
     room = new_room(SEEKER_FEATURES)

@@ -21,7 +21,7 @@ __all__ = ["Store"]
 
 
 class Store(Source, Protocol):
-    """Where an index keeps its version and its attachments: in memory, or in a folder.
+    """The store of an index, in memory or in a folder: its version and its attachments.
 
     All but what Source has is called with the lock held.
     """
@@ -47,7 +47,7 @@ class Store(Source, Protocol):
         """Raise UsageError if nothing can be written; may be called without the lock."""
 
     def moment(self, *, committed: bool = False) -> Moment:
-        """This version and what is kept beside its rows; may be called without the lock.
+        """A snapshot: the version and the attachments of its rows; needs no lock.
 
         With `committed` it is the last one that is on disk.
         """

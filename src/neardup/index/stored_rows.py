@@ -267,7 +267,7 @@ class Tail(Generic[R]):
 
     @property
     def room(self) -> int:
-        """How many more rows there may be."""
+        """The number of rows that still fit."""
         return len(self.rows.numbers) - self.count
 
     @property
@@ -319,7 +319,7 @@ class Tail(Generic[R]):
         return bool(self.rows.ended[row] <= self._version)
 
     def appended(self, identity: Id, content: Content, number: int) -> Self:
-        """This and a row more, for which there must be room."""
+        """A tail with one more row, for which there must be room."""
         rows, row = self._own(), self.count
         rows.put(row, content)
         rows.numbers[row] = number
@@ -330,7 +330,7 @@ class Tail(Generic[R]):
         return type(self)(rows, row + 1, rows.version, self.removed)
 
     def extended(self, ids: list[Id], contents: Any, number: int) -> Self:
-        """This and rows more, with numbers from this one on, for which there must be room."""
+        """A tail with more rows, numbered from `number` on, for which there must be room."""
         rows = self._own()
         rows.put_many(self.count, contents)
         return self._with(rows, ids, number)
@@ -338,7 +338,7 @@ class Tail(Generic[R]):
     def offered(
         self, ids: list[Id], contents: Any, scores: Any, reach: float, number: int
     ) -> tuple[Self, Rows, Rows]:
-        """This and those of many documents that none is near, one after the other.
+        """A tail with those of many documents that are near none before them.
 
         Args:
             ids: Different, and not in this tail.
@@ -368,7 +368,7 @@ class Tail(Generic[R]):
         return type(self)(rows, count, rows.version, self.removed)
 
     def without(self, chosen: int | Rows) -> Self:
-        """This without rows that are living: one, or many, each once."""
+        """A tail without the living rows at some positions: one, or many, each once."""
         rows = self._own()
         rows.version = self._version + 1
         rows.ended[chosen] = rows.version
@@ -379,7 +379,7 @@ class Tail(Generic[R]):
         raise NotImplementedError
 
     def segment(self, id_kind: str | None) -> Any:
-        """Its living rows, whose ids are of a kind, as a segment."""
+        """The living rows as a segment; their ids are of a kind."""
         raise NotImplementedError
 
     def _own(self) -> R:

@@ -293,7 +293,7 @@ class Version(Generic[M]):
         return int(max([-1, *numbers, *self.tail.ids[: len(self.tail)]]))
 
     def place(self, identity: Id) -> Place | None:
-        """Where an id of the index's kind is."""
+        """The place of an id of the index's kind."""
         row = self.tail.find(identity)
         if row >= 0:
             return len(self.segments), row
@@ -332,7 +332,7 @@ class Version(Generic[M]):
         return states
 
     def places(self, column: IdColumn) -> Places:
-        """Where each id is stored."""
+        """The place of each id."""
         places = Places.nowhere(len(column))
         if column.kind != self.id_kind:
             return places
@@ -392,7 +392,7 @@ class Version(Generic[M]):
     def extended(
         self, column: IdColumn, contents: M, flushed: Callable[[Version[M]], Version[M]]
     ) -> Version[M]:
-        """This and rows more in the tail, whose times the clock has.
+        """A version with more rows in the tail; the clock has their times.
 
         Args:
             column: Their ids, all different; of those none is stored.
@@ -440,7 +440,7 @@ class Version(Generic[M]):
     def offered(
         self, ids: list[Id], contents: M, closest: Closest, reach: float, now: float
     ) -> tuple[Version[M], Rows, Rows]:
-        """This and those of many documents that none is near, one after the other.
+        """A version with those of many documents that are near none before them.
 
         Args:
             ids: All different, and none of them stored; no more than the tail has room for.

@@ -49,7 +49,7 @@ def dedup(
         index: Of an IterableDataset: each document that matches none of its documents goes through,
             and is stored in it; commit it afterwards if it is durable.
         options: Of `neardup.dedup`: similarity, distance, id, within, keep and others. Of an
-            IterableDataset only `id`; its documents are numbered unless it is given.
+            IterableDataset only `id`; without it the documents are numbered.
 
     Returns:
         The same kind of dataset, of the kept rows in their order; and what was decided, rows of a
@@ -101,7 +101,7 @@ def decontaminate(
         train: The documents.
         against: The questions: a Dataset, all splits of a DatasetDict, or texts.
         column: Of the documents.
-        against_column: Of the questions; as that of the documents unless given.
+        against_column: Of the questions; by default that of the documents.
         options: Of `neardup.decontaminate`: share, run, workers.
 
     Returns:

@@ -171,7 +171,7 @@ class NeardupFilter(BaseFilter):  # type: ignore[misc]  # datatrove has no types
         index: The folder, made if it does not exist, or the URL of a service. Tasks that update a
             folder run one at a time; any number may ask a service.
         similarity: What a new index is made for, or the least of a match; as
-            `neardup index create` unless given.
+            `neardup index create` by default.
         question: Similarity, measure and recipe as one value.
         update: Add what passes. Without it any number of tasks may read the index.
         exclusion_writer: Of datatrove: where dropped documents go.

@@ -30,7 +30,7 @@ def register(
 
     Args:
         connection: Where it is registered.
-        recipe: How; Recipe() unless given.
+        recipe: The recipe; by default Recipe().
         name: What it is called.
 
     Raises:

@@ -92,7 +92,7 @@ class ExpressionNamespace:
         """The fingerprint of each text, null without tokens; a row at a time.
 
         Args:
-            recipe: How; Recipe() unless given.
+            recipe: The recipe; by default Recipe().
 
         Returns:
             UInt64, or of wider fingerprints an Array of them, the low word first.

@@ -69,7 +69,7 @@ class ServedIndex:
         return pa.table({"row": pa.array(rows, pa.int64()), "id": ids, self.by: close})
 
     def commit(self) -> None:
-        """Nothing to do."""
+        """Do nothing: the service commits before it answers."""
 
     def close(self) -> None:
         """Close the connections."""

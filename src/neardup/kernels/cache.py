@@ -84,7 +84,7 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
             self._file(Path(self.cache_path)).flush()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """As Numba's, without loading what is for compiling only: a quarter of a start.
+        """Load compiled code without the parts for compiling, which take a quarter of a start.
 
         What compiles (after this has given None) loads it itself.
         """

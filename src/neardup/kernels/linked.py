@@ -102,7 +102,7 @@ def _entry(what: Any, environment: Any, library: _Library) -> Any:
 
 
 class _Implementation(Implementation):
-    """Its way to write a function as bytes is the library's."""
+    """A Numba implementation that its library serialises."""
 
     def rebuild(self, target_context: Any, payload: Any) -> Any:
         (name, bitcode), what, environment, signature, *_, reload_init, environments = payload

@@ -74,7 +74,7 @@ def run_of(unreached: Unreached, name: np.uint64) -> int:
 
 @inner
 def put_back(queue: Queue, document: int) -> None:
-    """Put a document at the end."""
+    """Append a document."""
     queue.documents[queue.state[BACK]] = document
     queue.state[BACK] += 1
 
@@ -190,7 +190,7 @@ class Paths(NamedTuple):
 
 
 class Meeting(NamedTuple):
-    """Where the documents of some groups are met that are not reached yet."""
+    """The unreached documents of some groups, by the keys under which they are met."""
 
     unreached: Unreached  # written
     before: Any  # int32, written: how many features of each document are rarer than the key

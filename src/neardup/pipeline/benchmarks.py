@@ -35,10 +35,10 @@ class Benchmarks:
         paths: Files, as for `open_sources`; each is a benchmark.
         parts: What is looked for apart, such as question and answer: the field of each, or the
             fields, which are joined.
-        id: Field that holds a question's id; `file:row` unless given.
+        id: Field that holds a question's id; by default `file:row`.
         common: Features that more than this share of the documents have are not leaks: what is
             found by these alone stays a row, and its document is kept.
-        format_name: Format of all files; their extensions tell unless given.
+        format_name: Format of all files; by default their extensions decide.
 
     Raises:
         UsageError: Without a file or a field.

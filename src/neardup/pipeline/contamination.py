@@ -80,7 +80,7 @@ def decontaminate(
         run: Words, 2 or more; either is enough where both are given.
         rule: A published rule in their place: "gpt-3", "llama", "olmo" or "lm-eval"; docs/guide/
             contamination.md has their definitions.
-        workers: Threads; the processors at hand unless given.
+        workers: Number of threads; by default all available processors.
 
     Returns:
         Arrow table, a row for each document and question: document and question int64 (rows),
@@ -106,7 +106,7 @@ def decontaminate(
 
 @dataclass(frozen=True, slots=True)
 class CleanOutputs:
-    """Where to write; None writes nothing of the kind.
+    """The outputs of a run; None writes no output of the kind.
 
     Args:
         clean: A file, "-" or a folder for the documents that hold no question.
@@ -137,7 +137,7 @@ class CleanOutputs:
             raise UsageError("--cut requires documents to write: pass -o CLEAN")
 
     def of_run(self) -> Outputs:
-        """As a run has them: the documents that are kept, and a table about the others."""
+        """The outputs of a run: the kept documents, and a table of the others."""
         page = None if self.report is None else ReportOptions(self.report)
         return Outputs(self.clean, self.found, None, self.rejects, self.csv_safe, page, self.resume)
 
@@ -292,7 +292,7 @@ class _Run:
 
     @property
     def documents(self) -> int:
-        """How many there were."""
+        """The number of documents."""
         return self._search.documents
 
     def read(

@@ -116,28 +116,28 @@ def dedup(  # noqa: PLR0913
         distance: Exact mode instead: largest number of differing fingerprint bits.
         verify: With a distance: least similarity of a match as well.
         measure: "jaccard", "cosine", "containment" or "dice".
-        recipe: How to tokenise, hash and fingerprint; Recipe() unless given.
+        recipe: How to tokenise, hash and fingerprint; by default Recipe().
         question: Similarity, measure and recipe as one value, as `Question.load` reads it.
         keep: "first", "last", "longest", "max:FIELD" or "min:FIELD" for numbers, "newest:FIELD" or
             "oldest:FIELD" for dates.
-        date_format: The form of dates that are texts, such as "%d.%m.%Y"; ISO 8601 unless given.
+        date_format: The form of dates that are texts, such as "%d.%m.%Y"; by default ISO 8601.
         policy: "greedy" or "components".
         text: Field or fields with the text.
-        id: Field with the document's id; its address is its row or `file:row` unless given.
+        id: Field with the document's id; by default its address, the row or `file:row`.
         within: Field that documents must have in common to be compared.
-        format: Format of all files, as for `open_sources`; their extensions tell unless given.
-        delimiter: The character between the fields of CSV; the first lines tell unless given.
-        encoding: Of text files, JSON lines and CSV; UTF-8, or what a byte-order mark says, unless
-            given.
+        format: Format of all files, as for `open_sources`; by default their extensions decide.
+        delimiter: The character between the fields of CSV; by default the first lines decide.
+        encoding: Of text files, JSON lines and CSV; by default that of the byte-order mark, else
+            UTF-8.
         records: Path of the list of records in JSON documents, such as "data" or "result.items".
         extract: Of a text that is HTML, compare the "main" content ("trafilatura": by that
-            library), "all" that is visible, or "none": the markup too. Files that are named as HTML
-            are "main" unless given.
+            library), "all" that is visible, or "none": the markup too. The default is "main" for
+            files named as HTML, else "none".
         duplicates: Table file to write: dropped, kept, distance, similarity, cluster.
         clusters: Table file to write: id, cluster, kept; one row for each document.
         rejects: File to write the bad records to, if they are skipped.
         on_error: "stop" or "skip" bad records.
-        workers: Threads; the processors at hand unless given.
+        workers: Number of threads; by default all available processors.
         memory: Budget, such as "2G".
         resume: Folder where a run over files keeps what it has done: killed, it goes on there when
             it is called again with the same arguments. Removed when the run succeeds.

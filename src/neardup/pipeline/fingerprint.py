@@ -65,7 +65,7 @@ def fingerprint_files(
         limits: Its threads, and the folder for temporary files.
         rejects_path: Where bad records go if they are skipped.
         progress: Told where the run is.
-        form: Of fingerprints as text: "hex" unless given, or "signed".
+        form: Of fingerprints as text: "hex", the default, or "signed".
 
     Raises:
         UsageError, DataError, FileError: As `dedup`.

@@ -71,7 +71,7 @@ class IfNew:
     """How documents are offered of which only the new ones are stored.
 
     Args:
-        stored: What happens to an id that is stored with other content, as of `add_new`.
+        stored: What happens to an id that is stored with other content, as in `add_new`.
         output: Where the records of new documents go, as the kept ones of `dedup`.
     """
 
@@ -104,7 +104,7 @@ def add_files(
         if_new: Leave documents out to which another near one is stored.
         rejects_path: Where bad records go if they are skipped.
         progress: Told where the run is.
-        format_name: Format of all inputs; their extensions tell unless given.
+        format_name: Format of all inputs; by default their extensions decide.
         numbers: What is known of fingerprints.
 
     Raises:
@@ -168,7 +168,7 @@ def ask_files(
         reach: How far, and how many of a document's.
         rejects_path: Where bad records go if they are skipped.
         progress: Told where the run is.
-        format_name: Format of all inputs; their extensions tell unless given.
+        format_name: Format of all inputs; by default their extensions decide.
 
     Raises:
         UsageError, DataError, FileError, RecipeError: As `add_files`.

@@ -132,7 +132,7 @@ class LeakFindings:
         return (each for found, _, stand in self.judged() for each in compress(found, stand))
 
     def leaks_among(self, found: Sequence[Finding]) -> list[Finding]:
-        """Those findings that are leaks, by the rule and the documents of this run."""
+        """The findings that are leaks, by the rule and the documents of this run."""
         own = list(compress(found, self._coverage.enough(found)))
         return list(compress(own, self._stand(own)))
 

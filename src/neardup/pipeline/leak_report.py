@@ -71,7 +71,7 @@ def write_leak_report(
 def _least(
     most: int, before: list[tuple[Finding, str]], more: Iterable[tuple[Finding, str]]
 ) -> list[tuple[Finding, str]]:
-    """Those of the least share, of these and more; of equal ones the first."""
+    """The findings of the least share, of these and more; of equal ones the first."""
     return nsmallest(
         most, [*before, *more], key=lambda x: (x[0].share, x[0].run, x[0].document, x[0].question)
     )

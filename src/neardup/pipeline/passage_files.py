@@ -64,7 +64,7 @@ _RECIPE: Final = Recipe()
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """Which units are cut.
+    """The rule by which units are cut.
 
     Args:
         unit: "paragraph" or "line".
@@ -103,7 +103,7 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class LineOutputs:
-    """Where to write; None writes nothing of the kind.
+    """The outputs of a run; None writes no output of the kind.
 
     Args:
         records: A file, "-" or a folder for all records.

@@ -179,7 +179,7 @@ class DedupResult:
 
         Args:
             path: The page to write, .html.
-            lowest: Least similarity that it looks at; 0.1 below the threshold unless given.
+            lowest: Least similarity of the page; by default 0.1 below the threshold.
             source: Field by which it counts.
             summary: Write its numbers to this JSON file.
 

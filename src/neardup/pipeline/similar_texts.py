@@ -56,8 +56,8 @@ def similar_pairs(  # noqa: PLR0913
             number in its place is the similarity.
         similarity: Least similarity of the feature sets, above 0, up to 1.
         measure: "jaccard", "cosine", "containment" or "dice".
-        recipe: How to tokenise, hash and fingerprint; Recipe() unless given.
-        workers: Threads; the processors at hand unless given.
+        recipe: How to tokenise, hash and fingerprint; by default Recipe().
+        workers: Number of threads; by default all available processors.
         memory: Budget, such as "2G".
         text: Column of a table with the texts, or several, joined.
         id: Column of a table with ids.

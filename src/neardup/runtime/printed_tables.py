@@ -34,7 +34,7 @@ class PrintedPlans(ABC):
         """A table for people."""
 
     def __repr__(self) -> str:
-        """As it prints."""
+        """The printed table."""
         return str(self)
 
     @abstractmethod

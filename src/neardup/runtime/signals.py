@@ -99,7 +99,7 @@ class Interrupts:
 
     @property
     def code(self) -> int:
-        """Of a process that ends by what came."""
+        """The exit code of a process that the signal ends."""
         return 128 + self.number if self.number else INTERRUPTED
 
     def during(self, work: Callable[[], T]) -> T:
@@ -170,7 +170,7 @@ class Interrupts:
             signal.raise_signal(number)
 
     def _look_at_unraisable(self, problem: Any) -> None:
-        """Where Python lets nothing through, as in a weak reference's callback, try again soon."""
+        """Raise an interrupt again soon that Python swallowed, as in a callback of a weakref."""
         if problem.exc_value is not self.error or not self._put_off(self.code - 128):
             self._unraisable(problem)
 

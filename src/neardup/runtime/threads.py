@@ -91,7 +91,7 @@ def _quota() -> int | None:
 
 
 def _processors() -> int:
-    """Those that this process may use, and its container has the time of."""
+    """The number of processors that the process and its container may use."""
     if hasattr(os, "sched_getaffinity"):
         count = len(os.sched_getaffinity(0))
     else:

@@ -28,7 +28,7 @@ class Wait:
 
 
 class Deadlines:
-    """All waits of one service; only its loop calls this.
+    """The deadlines of all waits of one service; only its event loop uses them.
 
     Args:
         loop: Whose clock counts.
@@ -46,7 +46,7 @@ class Deadlines:
         return wait
 
     def end(self, wait: Wait) -> None:
-        """It came, or does not matter any more."""
+        """Remove the deadline: the wait is over."""
         self._waits.discard(wait)
 
     async def within(self, seconds: float, call: Callable[[], Awaitable[Any]]) -> Any:

@@ -177,7 +177,7 @@ class Terms(NamedTuple):
 
     @classmethod
     def of(cls, index: DurableIndex, limits: Limits) -> Self:
-        """Those of an index."""
+        """The terms of an index."""
         texts = () if index.recipe is None else ("text",)
         if index.by == "similarity":
             return cls((*texts, "features"), index.by, index.similarity, 64, limits)

@@ -349,7 +349,7 @@ class AskFirst(Ask):
         return answers
 
     def _fingerprints(self, seen: Any, ids: pa.ChunkedArray) -> dict[Any, Any]:
-        """Of stored documents; UNSET where features alone do not tell them."""
+        """The fingerprints of stored documents; UNSET if features alone do not determine them."""
         names = ids.unique()
         codes, recipe = seen.stored(names), self._index.recipe
         if self._index.by == "similarity":

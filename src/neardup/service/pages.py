@@ -272,7 +272,7 @@ def _expected(found: Comparison) -> str:
 
 
 def _height(share: float) -> float:
-    """Of a share of differing bits from 0 to 0.6."""
+    """The y coordinate of a share of differing bits, from 0 to 0.6."""
     return 178 - 158 * min(share, 0.6) / 0.6
 
 

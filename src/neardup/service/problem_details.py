@@ -154,7 +154,7 @@ class Problem(Exception):  # noqa: N818  # RFC 9457 calls it so
 
     @property
     def status(self) -> int:
-        """Of the answer."""
+        """The HTTP status."""
         return KINDS[self.name].status
 
     def to_dict(self) -> dict[str, Any]:

@@ -132,7 +132,7 @@ class Metrics:
         self._expired.inc(rows)
 
     def text(self) -> bytes:
-        """Everything, as Prometheus reads it."""
+        """All metrics in the text format of Prometheus."""
         return generate_latest(self.registry)
 
     def _gauge(self, name: str, text: str, value: Callable[[], float]) -> None:

@@ -170,7 +170,7 @@ class _Answers:
         self._more.set()
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Mark the end of the stream."""
         self._is_done = True
         self._more.set()
 

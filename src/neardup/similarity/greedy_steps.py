@@ -48,7 +48,7 @@ MOST_OF_ALONE: Final = 0.85
 
 
 class Scratch:
-    """Where threads note what they meet, a walk for each; made once they are needed.
+    """Working memory of the threads, a walk for each, made at first use.
 
     Args:
         walk: Whose place and scratch the first thread has.

@@ -68,7 +68,7 @@ def similar_greedy(
         order: int64: the documents from the highest priority to the lowest; one that is left out
             matches nothing.
         match: When two documents match.
-        workers: Threads; the processors at hand unless given.
+        workers: Number of threads; by default all available processors.
         work: Told what the search took.
         first_new: So many documents, the first in order, are kept whatever they are similar to.
 
@@ -134,7 +134,7 @@ def nearest_before(
         sets: The documents; one without features matches nothing.
         order: int64: the documents from the highest priority to the lowest.
         match: Least similarity, and distance, of what is found.
-        workers: Threads; the processors at hand unless given.
+        workers: Number of threads; by default all available processors.
         work: Told what the search took.
         most: Stop after about so many verified pairs; None: never.
 

@@ -47,7 +47,7 @@ def paths_by_features(
         kept_by: int64 (n,): the document kept for each; the two are joined by matches.
         score: float64 (n,): the similarity of the two.
         match: When two documents match.
-        workers: Threads; the processors at hand unless given.
+        workers: Number of threads; by default all available processors.
 
     Returns:
         int64 (n,): the next document on the path, of several the first; a kept one names itself.

@@ -53,7 +53,7 @@ def fingerprints(df: Frame, text: str = "text", recipe: Recipe | None = None) ->
     Args:
         df: A DataFrame of PySpark.
         text: Its column with the texts; null is a text without tokens.
-        recipe: How; Recipe() unless given, up to 64 bits.
+        recipe: The recipe, up to 64 bits; by default Recipe().
 
     Returns:
         The DataFrame with a column `fingerprint`, long: the 64 bits, as signed numbers have them;
@@ -140,7 +140,7 @@ def similar_pairs(
         text: Its column with the texts.
         id: Column that names rows; each value once.
         measure: "jaccard", "cosine", "containment" or "dice".
-        recipe: How to tokenise, hash and fingerprint; Recipe() unless given.
+        recipe: How to tokenise, hash and fingerprint; by default Recipe().
         work: As for `dedup`.
         parts: As for `dedup`.
 
@@ -187,17 +187,17 @@ def dedup(  # noqa: PLR0913
         df: A DataFrame of PySpark, classic or Connect.
         text: Column with the texts; null is a text without tokens.
         id: Column that names rows; each value once.
-        order_by: Column whose order is the order of the documents, ties by id; the id's unless
-            given, which for text is t10 before t2.
+        order_by: Column whose order is the order of the documents, ties by id; by default the id,
+            which for text is t10 before t2.
         similarity: As for `neardup.dedup`, like all that follow up to `within`.
         distance: Exact mode instead.
         verify: With a distance: least similarity as well.
         measure: What similarity is.
-        recipe: Recipe() unless given.
+        recipe: The recipe; by default Recipe().
         question: All three instead, as one value.
         keep: "first", "last", "longest", "max:FIELD" or "min:FIELD" for numbers, "newest:FIELD" or
             "oldest:FIELD" for dates.
-        date_format: The form of dates that are texts, such as "%d.%m.%Y"; ISO 8601 unless given.
+        date_format: The form of dates that are texts, such as "%d.%m.%Y"; by default ISO 8601.
         policy: "greedy" or "components".
         within: Column that documents must have in common.
         against: Documents that came before, and stay: a DataFrame with the same columns, in the
@@ -205,10 +205,10 @@ def dedup(  # noqa: PLR0913
             unless a part of one is named. What matches one of them is dropped for the first that
             it matches.
         work: Folder that the engine and its workers see, for what is written between the steps,
-            and where the result is read from; a temporary one of this machine unless given, which
-            goes when the process ends.
-        parts: Partitions; unless given as many as the documents fill, and those of
-            spark.sql.shuffle.partitions at most.
+            and where the result is read from; by default a temporary one of this machine, which is
+            removed when the process ends.
+        parts: Partitions; by default the number that the documents fill, at most that of
+            spark.sql.shuffle.partitions.
 
     Returns:
         DataFrame of id, kept (boolean), kept_id, distance, similarity (both null unless dropped;

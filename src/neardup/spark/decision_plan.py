@@ -208,7 +208,7 @@ def _levels(engine: Engine, documents: Frame, settings: Settings, rest: Frame | 
 
 
 def _first(engine: Engine, edges: Frame, settings: Settings) -> Frame:
-    """Of the EDGES with leaders, for each other document that of the first leader; kept."""
+    """The edge of each document to its first leader, of EDGES with leaders; kept."""
     step = partial(decide_components.first_leaders, keep=settings.keep)
     to = Route(decide_components.by_right, decide_components.SENT)
     return engine.step(edges, step, measuring.EDGES, to=to, keep="first")

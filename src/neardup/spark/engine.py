@@ -43,12 +43,12 @@ ROWS_A_PART: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a run over files happens.
+    """The engine of a run over files, and its work folder.
 
     Args:
         master: As for `open_session`.
-        tmp: Folder on a disk that all workers see, for what is written between the steps; beside
-            the outputs unless given.
+        tmp: Folder on a disk that all workers see, for intermediate tables; by default next to the
+            outputs.
     """
 
     master: str = "sail"

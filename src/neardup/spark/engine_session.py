@@ -41,7 +41,7 @@ class Frame(Protocol):
         """Rows, here."""
 
     def count(self) -> int:
-        """How many rows."""
+        """The number of rows."""
 
     def crossJoin(self, other: Frame) -> Frame:  # noqa: N802
         """Every row with every row."""

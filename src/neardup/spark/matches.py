@@ -69,7 +69,7 @@ class Matches:
         return self._found(rows)
 
     def between(self, roles: Frame) -> Frame:
-        """Every match of a document that leads with one that does not: EDGES, the leader left.
+        """The matches of leaders with other documents: EDGES, with the leader on the left.
 
         Args:
             roles: Of `number` and `leads`.

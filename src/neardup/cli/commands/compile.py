@@ -18,7 +18,7 @@ def compile_kernels(
             "--into",
             metavar="DIR",
             help="Folder for the compiled kernels; runs find it where NUMBA_CACHE_DIR names it."
-            " Beside the package unless given.",
+            " By default next to the package.",
         ),
     ] = None,
 ) -> None:

@@ -75,7 +75,7 @@ def decontaminate(
             "--run",
             parser=shared.whole(2),
             metavar="WORDS",
-            help="Or so many words in a row; alone, it is the only rule.",
+            help="Or this many words in a row; alone, it is the only rule.",
         ),
     ] = None,
     rule: Annotated[
@@ -91,7 +91,7 @@ def decontaminate(
         shared.match_option(
             "--parts",
             metavar="FIELD[,FIELD]",
-            help="Fields of the questions, looked for apart; the documents' --text unless given.",
+            help="Fields of the questions, looked for apart; by default the documents' --text.",
         ),
     ] = None,
     common: Annotated[
@@ -124,7 +124,7 @@ def decontaminate(
     question_id: Annotated[
         str | None,
         shared.input_option(
-            "--question-id", metavar="FIELD", help="Of the questions; --id unless given."
+            "--question-id", metavar="FIELD", help="Of the questions; by default --id."
         ),
     ] = None,
     *,

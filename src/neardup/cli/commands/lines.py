@@ -35,7 +35,7 @@ def lines(
             "--seen-in",
             parser=shared.whole(2),
             metavar="N",
-            help="Cut what so many documents have, or more.",
+            help="Cut units that this many documents have, or more.",
         ),
     ] = 5,
     min_words: Annotated[

@@ -39,7 +39,7 @@ def show(
         list[str] | None,
         typer.Argument(
             metavar="[IN...]",
-            help="The run's inputs; those that it had, or that DUPLICATES names, unless given.",
+            help="The run's inputs; by default those that it had, or that DUPLICATES names.",
             show_default=False,
         ),
     ] = None,

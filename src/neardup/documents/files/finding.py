@@ -83,7 +83,7 @@ class ArchivedFile(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Its size."""
+        """The size in bytes."""
 
     @property
     def archive_path(self) -> str:
@@ -93,7 +93,7 @@ class ArchivedFile(Protocol):
         """Start reading it; DataError at what is damaged."""
 
     def stamp(self) -> tuple[int, int | str]:
-        """Its size, and the archive's time of change."""
+        """The size, and the archive's time of change."""
 
     def check_unchanged(self) -> None:
         """Raise FileError if the archive changed."""
@@ -109,8 +109,8 @@ class InputFile:
             if it was named itself.
         nbytes: Its size as it was listed; 0 if it was named itself.
         is_named: Whether it was named itself.
-        at: The path at which it is opened, for a process of another working folder; `path` unless
-            given.
+        at: The path at which it is opened, for a process of another working folder; by default
+            `path`.
         inside: The file of an archive that it is, if it is one.
     """
 

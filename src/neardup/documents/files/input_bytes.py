@@ -130,7 +130,7 @@ class RegularInput:
         return name_as_text(self.name), self._state[2], self._state[3]
 
     def close(self) -> None:
-        """Nothing to remove."""
+        """Do nothing: the file is the user's own."""
 
 
 class StreamInput:

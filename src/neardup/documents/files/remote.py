@@ -123,7 +123,7 @@ class RemoteInput:
         return self.name, self.nbytes or 0, " ".join(str(x) for x in self._state[1:] if x)
 
     def close(self) -> None:
-        """Nothing to remove."""
+        """Do nothing: the file stays where it is."""
 
     def _found(self) -> dict[str, Any]:
         with remote_errors(self.name, "read"):

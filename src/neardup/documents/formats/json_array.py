@@ -50,7 +50,7 @@ class JsonArraySource(Source):
 
     format = "json"
     records_given: str | None = None
-    """Path of the list in the document, such as "data"; the document is the list unless given."""
+    """Path of the list in the document, such as "data"; by default the document is the list."""
 
     def __init__(self, origin: Input) -> None:
         """Take the input; nothing is read yet."""

@@ -194,7 +194,7 @@ class TextFilesSource(DocumentFiles):
         return stamps
 
     def close(self) -> None:
-        """Nothing to remove."""
+        """Do nothing: there are no temporary files."""
 
     def _decoded(self, path: str, data: bytes, longest: int) -> str:
         """The text of a file, in the encoding given, declared or seen."""

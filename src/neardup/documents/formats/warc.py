@@ -228,7 +228,7 @@ class WarcSource(Source):
 
 
 class _BrokenWarcError(Exception):
-    """Where the record ends is not known. Never leaves here."""
+    """A record whose end is unknown; raised and caught in this module."""
 
 
 class _Members:
@@ -269,7 +269,7 @@ class _Members:
         return line + end
 
     def take(self, nbytes: int, longest: int) -> bytes:
-        """So many bytes, of which the first `longest` are given."""
+        """Read `nbytes` and return the first `longest` of them."""
         parts, size, left = list[bytes](), 0, nbytes
         while left:
             if not self._plain and not self._more():

@@ -112,7 +112,7 @@ def compare(
     Args:
         a: One text.
         b: Another.
-        recipe: How; Recipe() unless given. Presets can be compared too.
+        recipe: The recipe; by default Recipe(). Presets can be compared too.
         top: How many of the heaviest features to keep, instead of the recipe's own `top`; a pair
             of numbers for `a` and for `b`.
 
@@ -156,7 +156,7 @@ def compare(
 
 
 def cosine_interval(apart: int, bits: int) -> tuple[float, float]:
-    """Where the cosine lies in 19 of 20 cases, if so many bits differ.
+    """The range of the cosine in 19 of 20 cases, if a number of bits differ.
 
     Each bit differs with probability angle / pi, so the interval is Wilson's for that share, turned
     into cosines. A bit is as likely as this only if it is as good as a random hyperplane, which

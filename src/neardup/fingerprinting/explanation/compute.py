@@ -72,7 +72,7 @@ def explain(
     Args:
         text: The document.
         other: Another one; the result then says which features pull the differing bits apart.
-        recipe: How; Recipe() unless given. Presets are explained too.
+        recipe: The recipe; by default Recipe(). Presets are explained too.
         show: Features that the printed tables show; the result holds all of them.
         top: As for `compare`: how many of the heaviest features to keep, also of each text.
 

@@ -86,7 +86,7 @@ PRESETS: Final = {
         {"bits": 64, "ngram": 1},
     ),
     "go-dedup-utf": Preset(
-        "go-dedup/simhash, simhashUTF: Unicode words, normal form NFC unless given, FNV-1",
+        "go-dedup/simhash, simhashUTF: Unicode words, by default normal form NFC, FNV-1",
         _unicode_words,
         _fold_fnv1,
         (64,),
@@ -101,7 +101,7 @@ PRESETS: Final = {
         _DEDUP,
     ),
     "go-jieba": Preset(
-        "Go with jieba keywords (top, 20 unless given), TF-IDF weights, FNV-1a, as meant",
+        "Go with jieba keywords (top, by default 20), TF-IDF weights, FNV-1a, as meant",
         _keywords,
         functools.partial(_fold_keywords, printed=False),
         (64,),

@@ -35,7 +35,7 @@ def _fold(features: Sequence[Feature], _: Choices) -> int:
 
 PRESETS: Final = {
     "yanyiwu": Preset(
-        "yanyiwu/simhash: jieba keywords (top, by length unless given), Jenkins lookup3",
+        "yanyiwu/simhash: jieba keywords (top, by default by length), Jenkins lookup3",
         _keywords,
         _fold,
         (64,),

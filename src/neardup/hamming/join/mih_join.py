@@ -73,7 +73,7 @@ class SortedRows:
 
     @classmethod
     def empty(cls, n: int, width: int) -> SortedRows:
-        """Room for n rows of `width` words."""
+        """Uninitialised arrays for n rows of `width` words."""
         columns = np.zeros((width, n + PADDING), np.uint64)
         return cls(np.empty((n, width), np.uint64), np.empty(n, np.uint32), columns,
                    np.empty(n, np.uint32))  # fmt: skip

@@ -60,7 +60,7 @@ class Partition:
 
     @classmethod
     def empty(cls, n: int, width: int) -> Partition:
-        """Room for n rows of `width` words."""
+        """Uninitialised arrays for n rows of `width` words."""
         codes, ids = np.empty((n, width), np.uint64), np.empty(n, np.uint32)
         return cls(codes, ids, np.zeros(1, np.int64))
 

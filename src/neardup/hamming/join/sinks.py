@@ -56,7 +56,7 @@ class Sink(Protocol):
         """Take pairs (uint64, left << 32 | right), and how many there are with those left out."""
 
     def expect(self, pairs: int) -> bool:
-        """Hear that there are so many more: whether they may be stored; if not, they are counted.
+        """Announce more pairs: True if they may be stored, False if they are only counted.
 
         Raises:
             TooManyPairsError: If it is known by now, where too many are refused at once.
@@ -143,7 +143,7 @@ class Expanding:
             return not self._refused
 
     def expect(self, pairs: int) -> bool:
-        """As the outer sink."""
+        """Announce pairs to the outer sink."""
         return self._outer.expect(pairs)
 
     def add(self, packed: Packed, count: int) -> None:

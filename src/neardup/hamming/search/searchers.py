@@ -67,7 +67,7 @@ class Neighbours(NamedTuple):
 
 
 class First:
-    """Which matches of a query are asked: the living ones, and of them the first.
+    """A limit on the matches of a query: the living ones, and of them the first.
 
     Args:
         most: How many of each query, 1 or more.
@@ -76,7 +76,7 @@ class First:
     """
 
     def __init__(self, most: int, dead: Flags | None = None, *, by_age: bool = False) -> None:
-        """Nothing is cut yet."""
+        """Keep the rule; no match is cut before the first search."""
         self.most, self.dead, self.by_age = most, dead, by_age
         self._cuts: list[int] = []
 
@@ -94,7 +94,7 @@ class First:
         self._cuts.append(cut)
 
     def of(self, neighbours: Neighbours, count: int) -> Neighbours:
-        """The first of these matches, each query's; the queries are 0 to count - 1."""
+        """The first living matches of each query; the queries are 0 to count - 1."""
         from neardup.kernels.hamming.first import KEY_ROW_BITS, first_of_each
 
         if self.dead is not None:

@@ -27,7 +27,7 @@ class Pieces:
     inside: tuple[bool, bool]
 
     def due(self, left: Rows, right: Rows) -> Flags:
-        """Of each pair of positions whether it is due."""
+        """Whether each pair of positions is to be reported."""
         left_first, right_first = left < self.border, right < self.border
         due: Flags = (left_first != right_first) | np.where(left_first, *self.inside)
         return due
@@ -43,7 +43,7 @@ class SlabMerger(Protocol):
         """Take what a slab's sink holds; its rows leave the memory."""
 
     def expect(self, pairs: int) -> None:
-        """Hear that there are at least so many pairs; may raise."""
+        """Announce at least `pairs` more pairs; may raise."""
 
     def collapsed(self, groups: list[Numbers], due: bool) -> SlabMerger:
         """Take groups of equal rows (ascending numbers); the merger for the first row of each."""
@@ -61,10 +61,10 @@ class PairMerger:
         return SlabPairs(self, codes, numbers, pieces)
 
     def finish(self, sink: Sink, numbers: Numbers) -> None:
-        """Everything is in the spool already."""
+        """Do nothing: all pairs are in the spool."""
 
     def expect(self, pairs: int) -> None:
-        """Hear that there are at least so many pairs."""
+        """Announce at least `pairs` more pairs."""
         self.spool.expect(pairs)
 
     def collapsed(self, groups: list[Numbers], due: bool) -> SlabMerger:
@@ -110,7 +110,7 @@ class SlabPairs:
         return True
 
     def expect(self, pairs: int) -> bool:
-        """Hear that there are so many pairs, of which those inside a piece may not be due."""
+        """Announce `pairs` more pairs; those inside a piece may not be reported."""
         if self.pieces is None:
             self.merger.expect(pairs)
         return True

@@ -61,7 +61,7 @@ class PairSpool:
         return self._file.nbytes if self._file else 0
 
     def expect(self, pairs: int) -> None:
-        """Hear of pairs to come.
+        """Announce pairs to come.
 
         Raises:
             TooManyPairsError: If they and those at hand are more than the limit.

@@ -56,7 +56,7 @@ class SlabBuffers:
 
     @classmethod
     def of(cls, rows: int, source: RowFile) -> SlabBuffers:
-        """Room for so many rows of a file."""
+        """Buffers for a number of rows of a file."""
         small = source.number_bytes == 4
         numbers: Numbers = np.empty(rows, np.uint32) if small else np.empty(rows, np.uint64)
         room = cls(np.empty((rows, source.width), np.uint64), np.empty(rows, np.uint32), numbers)
@@ -64,7 +64,7 @@ class SlabBuffers:
         return room
 
     def fits(self, rows: int, source: RowFile) -> bool:
-        """Whether so many rows of a file find room here."""
+        """Whether a number of rows of a file fits."""
         same = self.codes.shape[1] == source.width
         return len(self.ids) >= rows and same and self.numbers.itemsize == source.number_bytes
 

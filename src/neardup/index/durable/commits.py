@@ -54,7 +54,7 @@ class Commit:
 
 
 def first_commit(empty: AnyVersion) -> Commit:
-    """Nothing, before all commits."""
+    """The commit of a new folder: an empty version, no segments, no log."""
     return Commit(empty, Manifest(generation=-1), 0, ("", -1), 0)
 
 
@@ -179,7 +179,7 @@ class Pending:
     """
 
     def __init__(self, version: AnyVersion, most: int) -> None:
-        """Nothing is pending."""
+        """Begin without pending rows, after the rows of a version."""
         self._most = most
         self.first = version.next
         self.attachments: dict[int, bytes | None] = {}
@@ -220,7 +220,7 @@ class Pending:
         self._rows += len(numbers)
 
     def changes(self, version: AnyVersion, before: PendingChanges | None = None) -> PendingChanges:
-        """All of it, which led to a version, or what came after some of it."""
+        """The pending changes that led to a version, or only those after earlier ones."""
         self._bunch()
         first, parts, removed = self.first, self._parts, self._removed
         if before is not None:

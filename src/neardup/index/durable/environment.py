@@ -41,7 +41,7 @@ class Transaction:
 
     @property
     def number(self) -> int:
-        """Of the snapshot."""
+        """The number of the snapshot's transaction."""
         return int(self._txn.id())
 
     def get(self, name: bytes, key: bytes) -> bytes | None:

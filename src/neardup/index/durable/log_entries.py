@@ -293,7 +293,7 @@ class Ledger:
     def __init__(
         self, commits: int = 0, sequence: int = 0, manifest: bytes = b"", sums: Iterable[int] = ()
     ) -> None:
-        """Nothing, unless said."""
+        """Begin with the counts of a commit; by default those of an empty log."""
         self.commits, self.sequence, self.manifest = commits, sequence, manifest
         numbers = list(sums) or [0] * (2 * len(COUNTED))
         self._counts = dict(zip(COUNTED, numbers[::2], strict=True))
@@ -377,7 +377,7 @@ class Head:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Nothing is read yet."""
+        """Name the file; it is opened at the first read."""
         self.path = folder / "head"
         self._descriptor = -1
 

@@ -131,7 +131,7 @@ def _counter(planes: Any, counters: int, lane: int, bit: Any) -> int:
 
 @inner
 def _lower(planes: Any, counters: int, lane: int, most: int) -> Any:
-    """Which of a lane's counters are less than `most`, without their overflow."""
+    """A mask of the lane's counters below `most`, without their overflow."""
     less, equal = np.uint64(0), ~np.uint64(0)
     for plane in range(counters - 1, -1, -1):
         ones = planes[plane * LANES + lane]

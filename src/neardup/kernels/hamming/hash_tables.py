@@ -51,7 +51,7 @@ class Probes(NamedTuple):
 
 
 class HitBuffer(NamedTuple):
-    """Room for matches, and how many there are; the arrays grow when `count` exceeds them."""
+    """Buffers for matches, of equal length, which the caller replaces when they are too small."""
 
     queries: Any  # int64
     rows: Any  # int64

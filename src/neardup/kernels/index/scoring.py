@@ -65,7 +65,7 @@ class HitArrays(NamedTuple):
 
 @making
 def new_scratch(queries: Any) -> Any:
-    """Room for the longest one."""
+    """New working memory for the longest query."""
     longest = 0
     for q in range(queries.first, queries.last):
         longest = max(longest, queries.offsets[q + 1] - queries.offsets[q])

@@ -59,7 +59,7 @@ class Room(NamedTuple):
 
 
 def new_room(longest: int) -> Room:
-    """Room for queries of so many features."""
+    """New working memory for queries of a number of features."""
     return Room(
         np.empty(longest, np.int64), np.empty(longest, np.uint64), np.empty(longest, np.uint64),
         np.zeros(SKETCH_WORDS + 1, np.uint64), np.zeros(_SEEN, np.uint64),

@@ -157,7 +157,7 @@ def _copy(features: Any, out: Any, to: int) -> None:
 
 @kernel
 def gather_at(at: Any, sizes: Int64s, chosen: Any, out: Any, out_offsets: Any) -> None:
-    """As `gather_sets`, of sets as `mark_fresh` takes them."""
+    """Gather sets by address; the sets are those of `mark_fresh`."""
     for i in range(chosen.size):
         _copy(uint64s(at[chosen[i]], sizes[chosen[i]]), out, out_offsets[i])
 
@@ -264,7 +264,7 @@ def _count_keys(
 
 @inner
 def _refill(keys: Any, counts: Any, least: int, other: Any, other_counts: Any) -> None:
-    """Put the keys of such a count into another table, which has room."""
+    """Copy the keys with a count of at least `least` to another table, which has room for them."""
     for at in range(keys.size):
         if keys[at] and counts[at] >= least:
             to = _slot(other, keys[at])
@@ -273,7 +273,7 @@ def _refill(keys: Any, counts: Any, least: int, other: Any, other_counts: Any) -
 
 @making
 def _packed(keys: Any, counts: Any, least: int, room: int) -> Any:
-    """The keys of which there are so many, their counts, and how many they are."""
+    """A table of the keys with a count of at least `least`, their counts, and their number."""
     heavy = 0
     for at in range(keys.size):
         heavy += counts[at] >= least

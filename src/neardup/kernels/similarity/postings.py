@@ -145,7 +145,7 @@ def write_sketches(documents: Rows, sets: Sets, condition: Condition, sketches: 
 def fold_sketch(
     sketches: Uint64s, x: int, condition: Condition, folds: Uint64s, place: int
 ) -> None:
-    """Write a document's sketch, folded, to a place of the entries: it is the one in hand now."""
+    """Fold a document's sketch into row `place` of `folds`, the sketch of the current probe."""
     is_union = condition.measure == CONTAINMENT
     words = np.int64(folds.shape[1])
     for word in range(words):

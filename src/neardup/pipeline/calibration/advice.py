@@ -87,7 +87,7 @@ def unadvised(joined: Joined, threshold: float | None) -> str:
 
 
 def advised(choices: Iterable[Choice], similarity: float, recall: float) -> Choice | None:
-    """The choice of least width and then distance with the recall, most of whose pairs are wanted.
+    """The narrowest fingerprint, then the least distance, with enough recall and precision.
 
     None if there is none: fingerprints do not tell these pairs from others.
     """

@@ -126,7 +126,7 @@ def calibrate_files(
         read: Which fields to read.
         limits: What this may use.
         progress: Told where it is.
-        format_name: Format of all inputs; their extensions tell unless given.
+        format_name: Format of all inputs; by default their extensions decide.
 
     Raises:
         UsageError: For values out of range.

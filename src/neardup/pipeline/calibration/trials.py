@@ -177,7 +177,7 @@ def _share_from(ascending: npt.NDArray[np.float64], step: float) -> float:
 
 
 def _projected(unlike: float, scale: float) -> tuple[float, float, float]:
-    """How many such pairs there are among all documents, and the 95% interval."""
+    """An estimate of the pairs among all documents, with its 95% interval."""
     if scale == 1:
         return unlike, unlike, unlike
     low, high = counted(0) if unlike < 1 else paired(unlike, 2 * unlike)
@@ -254,7 +254,7 @@ class _Hashes:
         self._parts.append(features)
 
     def joined(self) -> Hashes:
-        """All of them, one document after the other."""
+        """The hashes of all documents, concatenated."""
         return np.concatenate(self._parts)
 
 

@@ -57,13 +57,13 @@ class Levels:
     joined: bool
 
     def first(self, count: int) -> Levels:
-        """Those of the first documents."""
+        """The levels of the first documents."""
         cut = {name: getattr(self, name)[:count] for name in ("nearest", "score", "similarity")}
         return replace(self, level=self.level[:count], **cut)
 
 
 def lowest_threshold(rule: Rule, asked: float | None) -> float:
-    """Where the report's thresholds begin.
+    """The lowest threshold of the report.
 
     Raises:
         UsageError: If it is asked to begin above the run's own, or not above 0.

@@ -97,7 +97,7 @@ def removed_documents(
 
     Args:
         duplicates: As `dedup --duplicates` wrote it.
-        inputs: The inputs of that run; unless given, the files that the addresses name.
+        inputs: The inputs of that run; by default the files that the addresses name.
         read: The fields of text and id that the run read.
         most: How many to give; only their texts are held.
         format_name: Of the inputs, if their extensions do not tell.

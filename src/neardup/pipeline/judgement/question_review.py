@@ -73,7 +73,7 @@ def sample_pairs(
         limits: What this may use.
         seed: Of the sample.
         progress: Informed of each step.
-        format_name: Format of all inputs; their extensions tell unless given.
+        format_name: Format of all inputs; by default their extensions decide.
 
     Raises:
         DataError: If a file cannot be read as documents, or no two of them are alike.

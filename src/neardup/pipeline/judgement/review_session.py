@@ -37,7 +37,7 @@ class ReviewOptions:
 
     Args:
         answers: The file that keeps them.
-        border: The similarity to ask about first; the least of the pairs unless given.
+        border: The similarity to ask about first; by default the least of the pairs.
         precision: What a threshold is to reach.
         measure: "jaccard", "cosine", "containment" or "dice", of similarities that the file lacks.
         seed: Of the order.
@@ -236,7 +236,7 @@ class Strata:
 
     Args:
         rows: They.
-        border: The similarity to ask about first; the least that occurs unless given.
+        border: The similarity to ask about first; by default the least that occurs.
         seed: Of the order.
     """
 

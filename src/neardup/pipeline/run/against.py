@@ -56,7 +56,7 @@ Versions: TypeAlias = "npt.NDArray[np.int8]"
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """Which index a run is compared with.
+    """The index of a run, and how the run uses it.
 
     Args:
         folder: Of the index, or the address of the service that has it.
@@ -65,7 +65,7 @@ class Against:
             is not, and a document that the index has unchanged is not compared at all; among the
             documents of the run it still is.
         only: The run's documents are not compared with each other.
-        name: What messages and summaries call it; its folder unless given.
+        name: Its name in messages and summaries; by default its folder.
         wait: Seconds to wait for another process that writes to it.
 
     Raises:
@@ -203,7 +203,7 @@ class ReferenceIndex:
         return Decision(kept_by, kept_by, similarity, references, own=own)
 
     def _fingerprints(self, ids: pa.Array) -> Codes:
-        """Of documents of the index that were matched; (n, 0) if features do not tell them."""
+        """Fingerprints of matched documents; (n, 0) if features do not determine them."""
         if self.service is not None:
             return self.service.fingerprints_by_id(ids)
         if not self.is_similar:

@@ -70,12 +70,12 @@ class Inputs:
 
     @property
     def paths(self) -> list[str]:
-        """Those that are files."""
+        """The inputs that are files."""
         return [each for each in self.documents if isinstance(each, str)]
 
     @property
     def batches(self) -> list[Batch]:
-        """Those in memory."""
+        """The batches in memory."""
         return [each for each in self.documents if not isinstance(each, str)]
 
 
@@ -177,7 +177,7 @@ class Documents:
         return self.sets.features[offsets[0] : offsets[-1]].copy(), offsets - offsets[0]
 
     def followed_by(self, parts: Iterable[tuple[Codes, list[Hashes]]]) -> Documents:
-        """These, and after them documents of an index; their features go to the same spool.
+        """Documents followed by those of an index; all features are in the same spool.
 
         Args:
             parts: Fingerprints of some documents, and the distinct feature hashes of each.
@@ -205,7 +205,7 @@ class Documents:
         )
 
     def without_features(self) -> Documents:
-        """These, once all is decided: the disk space of the features is given back."""
+        """Documents after the decision: the disk space of their features is freed."""
         self.spool.close()
         return replace(self, sets=replace(self.sets, features=np.zeros(0, np.uint64)))
 
@@ -457,11 +457,11 @@ class Resume:
 
     @property
     def features(self) -> AppendFile:
-        """Where feature hashes go."""
+        """The file of feature hashes."""
         return self.folder.files["features"]
 
     def fingerprints(self, width: int) -> tuple[Codes, npt.NDArray[np.int64]]:
-        """Those that are there: uint64 (n, width), and int64 (n,), features of each."""
+        """The saved fingerprints, uint64 (n, width), and feature counts, int64 (n,)."""
         files = self.folder.files
         values = files["fingerprints"].array(np.uint64).reshape(-1, width)
         return values, files["counts"].array(np.int64)

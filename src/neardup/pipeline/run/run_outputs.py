@@ -56,8 +56,8 @@ class ReportOptions:
 
     Args:
         path: The page.
-        lowest: Where its thresholds begin; 0.1 below the run's own unless given.
-        source: Field by which documents are counted; `within` or the input unless given.
+        lowest: Where its thresholds begin; by default 0.1 below the run's own.
+        source: Field by which documents are counted; by default `within` or the input.
         summary: Write the numbers to this JSON file as well.
         command: What repeats the run; shown if given.
         seed: Of the clusters shown at random.
@@ -87,7 +87,7 @@ class ReportOptions:
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """Where to write; None writes nothing of the kind.
+    """The outputs of a run; None writes no output of the kind.
 
     Args:
         kept: A file, "-" or a folder for the kept documents.

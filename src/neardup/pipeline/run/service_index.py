@@ -135,7 +135,7 @@ class ServiceIndex:
         return self.compared(ids, contents, self.similarity or self.distance, 0)[0]
 
     def fingerprints_by_id(self, ids: pa.Array) -> Codes:
-        """Of documents that were matched; (n, 0) where features do not tell them."""
+        """Fingerprints of matched documents; (n, 0) if features do not determine them."""
         values = [self._fingerprints[identity] for identity in ids.to_pylist()]
         width = -(-self.bits // 64)
         known = [value.to_bytes(8 * width, "little") for value in values if value is not None]
@@ -152,7 +152,7 @@ class ServiceIndex:
             pass
 
     def commit(self) -> None:
-        """Nothing: what was added is committed."""
+        """Do nothing: the service commits before it answers."""
 
     def _noted(self, answer: First) -> Iterator[Any]:
         for match in answer.matches:

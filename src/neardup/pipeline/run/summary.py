@@ -50,7 +50,7 @@ class Record:
 
 
 class ReadingRecord(Record):
-    """Of a run that reads `nbytes` of input."""
+    """The record of a run that reads `nbytes` of input."""
 
     __slots__ = ()
     nbytes: int

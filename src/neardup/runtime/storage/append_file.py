@@ -97,11 +97,11 @@ class AppendFile:
             raise damaged(self.path, f"bytes {begin:,} to {at:,} have another checksum")
 
     def read(self) -> bytes:
-        """Everything in it."""
+        """The whole content."""
         return os.pread(self._descriptor, self.nbytes, 0)
 
     def array(self, dtype: Any) -> Any:
-        """Everything in it as a 1-D array of its own."""
+        """The whole content as a new 1-D array."""
         return np.fromfile(self.path, dtype, self.nbytes // np.dtype(dtype).itemsize)
 
     @property
@@ -110,7 +110,7 @@ class AppendFile:
         return self._descriptor < 0
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Do nothing: every write goes to the system at once."""
 
     def fileno(self) -> int:
         """The descriptor, for mapping the file."""

@@ -69,7 +69,7 @@ class ColumnSum:
     """
 
     def __init__(self) -> None:
-        """Of no rows."""
+        """Begin with no rows."""
         self.rows = self._nulls = self._lengths = self._values = 0
 
     def add_codes(self, values: Any) -> None:

@@ -92,7 +92,7 @@ def written_aside(final: Path, mark: str | None = None) -> Iterator[Path]:
 
     Args:
         final: Its path.
-        mark: Part of the name; the number of the process unless given.
+        mark: Part of the name; by default the number of the process.
 
     Raises:
         OSError: If it cannot be renamed.
@@ -190,7 +190,7 @@ def _described(holder: str) -> str:
 
 
 def _close_locks() -> None:
-    """In a child: closing these leaves the parent's locks as they are."""
+    """Close the locks in a child process; the parent's stay."""
     for descriptor in _locks:
         with contextlib.suppress(OSError):
             os.close(descriptor)

@@ -66,7 +66,7 @@ class FeatureSpool:
         np.frombuffer(self._memory, np.uint64, features.size, begin)[:] = features
 
     def finish(self) -> Any:
-        """Everything as one uint64 array, read-only."""
+        """All features as one uint64 array, read-only."""
         if self._file is not None and self.nbytes:
             self._file.flush()
             self._map = mmap.mmap(self._file.fileno(), self.nbytes, access=mmap.ACCESS_READ)

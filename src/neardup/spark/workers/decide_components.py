@@ -153,7 +153,7 @@ def by_right(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.Recor
 
 
 def first_leaders(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.RecordBatch]:
-    """Of the EDGES of each right document, all in one partition, that of the first left one."""
+    """The edge of each right document to its first left one; all EDGES in one partition."""
     table = whole(batches)
     if table is None:
         return

@@ -99,7 +99,7 @@ def read_files(
 
 
 def rejects_path(folder: str, rank: int) -> str:
-    """Where the bad records of a file are."""
+    """The path of the bad records of a file."""
     return f"{folder}/rejects/{rank:010}.jsonl"
 
 

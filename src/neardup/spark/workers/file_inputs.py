@@ -88,14 +88,14 @@ def _whole(path: str) -> str:
 
 
 class FailedRanks:
-    """Which inputs of a run could not be used, as its tasks tell each other.
+    """The inputs of a run that failed, shared between its tasks as files in a folder.
 
     Args:
         folder: Of the run; all workers see it.
     """
 
     def __init__(self, folder: str) -> None:
-        """Nothing is looked up yet."""
+        """Name the folder of the run in which the tasks note failed inputs."""
         self._folder = Path(folder, "failed")
 
     def add(self, rank: int) -> None:
@@ -110,14 +110,14 @@ class FailedRanks:
 
 
 class Folder:
-    """Where several tasks write kept text files; one that is written twice has the same bytes.
+    """A folder in which tasks write kept text files; one that is written twice has the same bytes.
 
     Args:
         path: The folder.
     """
 
     def __init__(self, path: str) -> None:
-        """Nothing is written yet."""
+        """Name the folder; it is made at the first write."""
         self.path = path
 
     def add(self, relative: str, data: bytes) -> None:

@@ -48,7 +48,7 @@ UPLOADED: Final = "p long, bytes long"
 
 
 def part_path(folder: str, kind: str, rank: int) -> str:
-    """Where a file's part of a table is."""
+    """The path of a file's part of a table."""
     return f"{folder}/{kind}/{rank:010}.arrow"
 
 

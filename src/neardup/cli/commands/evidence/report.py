@@ -30,7 +30,7 @@ def report(
         list[str] | None,
         typer.Argument(
             metavar="[IN...]",
-            help="The run's inputs; those that it had unless given.",
+            help="The run's inputs; by default those that it had.",
             show_default=False,
         ),
     ] = None,

@@ -234,7 +234,7 @@ def filter_(
         str | None,
         typer.Option(
             metavar="json|text",
-            help="What a line is: an object, or a text; the first line tells unless given.",
+            help="What a line is: an object, or a text; by default the first line decides.",
         ),
     ] = None,
     stored: Annotated[

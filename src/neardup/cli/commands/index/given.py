@@ -28,7 +28,7 @@ HitsFile = Annotated[
         "--output",
         "-o",
         metavar="HITS",
-        help="For IN...: .parquet, .csv, .tsv or .jsonl; JSON lines are printed unless given.",
+        help="For IN...: .parquet, .csv, .tsv or .jsonl; by default JSON lines are printed.",
     ),
 ]
 Verify = Annotated[

@@ -45,7 +45,7 @@ def plan(
     ] = None,
     json: shared.Json = False,
 ) -> None:
-    """Say what searching so many documents costs: memory, disk and time, plan by plan.
+    """Show what searching a number of documents costs: memory, disk and time, plan by plan.
 
     Examples:
     neardup index plan 10000000 --similarity 0.8
