@@ -122,7 +122,7 @@ class UnfitHashWarning(UserWarning):
 
 
 class DoubtfulResultWarning(UserWarning):
-    """What was asked was done, and its result is hardly what was meant; the message tells why."""
+    """A result that is probably not what the caller meant; the message says why."""
 
 
 def warn_of_doubt(line: str) -> None:

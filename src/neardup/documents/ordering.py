@@ -63,7 +63,7 @@ class Order:
     Args:
         field: Its name.
         dates: Whether its values are dates; else numbers, and dates only where a column is typed.
-        date_format: The form of dates that are texts, as of `datetime.strptime`; ISO 8601 by
+        date_format: The form of dates that are texts, as in `datetime.strptime`; ISO 8601 by
             default.
 
     Example:

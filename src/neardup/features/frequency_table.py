@@ -120,7 +120,7 @@ class FrequencyTable:
         write_whole(path, MAGIC + f"{self.digest}\n".encode() + self._payload())
 
     def merge(self, other: FrequencyTable) -> Self:
-        """Add the counts of other documents; in whatever order tables are merged, it is the same.
+        """Add the counts of other documents; the order of merging does not matter.
 
         Raises:
             RecipeError: If the features were made in another way.

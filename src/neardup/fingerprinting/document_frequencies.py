@@ -53,7 +53,7 @@ class DocumentFrequencies(FrequencyTable):
         limit: int = LIMIT,
         workers: int | None = None,
     ) -> DocumentFrequencies:
-        """Count in how many of the texts each feature is, in one pass.
+        """Count, in one pass, the texts that have each feature.
 
         Memory is bounded: whenever more than `limit` features are counted, the rarest are dropped,
         and `missed` says by how much a count can be too low.

@@ -27,7 +27,7 @@ _KEYS: Final = ("similarity", "measure", "recipe")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """When two documents match: by which features, by which measure of them, from where on.
+    """The rule by which two documents match: features, measure and threshold.
 
     Args:
         recipe: How a document becomes features; by default Recipe().

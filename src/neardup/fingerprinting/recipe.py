@@ -43,7 +43,7 @@ LATER_FIELDS: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a document becomes a fingerprint; docs/reference/recipe.md has the exact definition.
+    """A definition of fingerprints; docs/reference/recipe.md has the exact meaning of each field.
 
     Two recipes give the same fingerprints for every text if and only if their `digest` is equal.
 
@@ -126,12 +126,12 @@ class Recipe:
 
     @property
     def words(self) -> int:
-        """How many uint64 words one fingerprint takes."""
+        """The number of uint64 words of a fingerprint."""
         return -(-self.bits // 64)
 
     @property
     def digest(self) -> str:
-        """16 hexadecimal digits that stand for the recipe; stored with every fingerprint."""
+        """The digest of the recipe, 16 hexadecimal digits; stored with every fingerprint."""
         return hashlib.blake2b(self.to_json().encode(), digest_size=8).hexdigest()
 
     def to_json(self) -> str:

@@ -134,7 +134,7 @@ class BaseIndex(Queries):
         }
 
     def warm_up(self, calls: Calls = "usual") -> float:
-        """Load and compile what queries and additions run, and make the tables of what is held.
+        """Load and compile what queries and additions run, and make the search tables.
 
         Else each does so when it is first called, which takes up to seconds. Nothing is changed.
 
@@ -174,7 +174,7 @@ class BaseIndex(Queries):
         yield lambda: BaseIndex(self._kind, MemoryStore(Version.empty(self._kind)))
 
     def snapshot(self, *, committed: bool = False) -> View:
-        """The index as it is now, for several calls that must agree.
+        """A snapshot of the index, for several calls that must agree.
 
         Of an index in a folder it holds on to the commit: space of what is removed meanwhile is
         free again when it is closed.
@@ -276,7 +276,7 @@ class BaseIndex(Queries):
         self, identity: Id, document: Documents, *, stored: Stored = "replace",
         content: Any = None, payload: Any = None,
     ) -> Answer:  # fmt: skip
-        """As `add_if_new`, with an answer that says what became of the document.
+        """Store a document as `add_if_new` does, and return an answer that says what became of it.
 
         A document is never near to what its own id has. An id that is stored with the same content
         (an equal fingerprint; by similarity, equal features) stays as it is, with its payload and
@@ -326,7 +326,7 @@ class BaseIndex(Queries):
         self, ids: Ids | Prepared, documents: Documents = None, contents: Contents | None = None, *,
         stored: Stored = "replace", payloads: Payloads = None,
     ) -> pa.Table:  # fmt: skip
-        """As `offer` for each of many documents, one after the other.
+        """Offer many documents, one after the other, as `offer` does for one.
 
         Args:
             ids: As many, of one kind; or what `prepare` gave, and nothing else.
@@ -365,7 +365,7 @@ class BaseIndex(Queries):
         self, ids: Ids | Prepared, documents: Documents = None, contents: Contents | None = None, *,
         stored: Stored = "replace", payloads: Payloads = None,
     ) -> list[Answer]:  # fmt: skip
-        """As `add_new`, with a list of answers in the place of a table.
+        """Offer many documents as `add_new` does, and return a list of answers.
 
         Args:
             ids: As of `add_new`.
@@ -386,7 +386,7 @@ class BaseIndex(Queries):
         self, ids: Ids, documents: Documents, contents: Contents | None = None, *,
         payloads: Payloads = None, bad: OnBad = "error",
     ) -> Prepared:  # fmt: skip
-        """Make features or fingerprints of documents, to be offered with `add_new` later.
+        """Compute features or fingerprints of documents, to be offered with `add_new` later.
 
         No lock is taken and nothing is stored, so any thread may do it while others write; another
         process may, with an index that has the same settings, and send what it gets.
@@ -421,7 +421,7 @@ class BaseIndex(Queries):
         self, ids: Ids, documents: Documents, contents: Contents | None = None, *,
         payloads: Payloads = None,
     ) -> list[str | None]:  # fmt: skip
-        """What is wrong with each of many documents; None for those that `add_new` takes.
+        """The problem of each of many documents; None for those that `add_new` accepts.
 
         Args:
             ids: As of `add_new`.
@@ -437,7 +437,7 @@ class BaseIndex(Queries):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Self]:
-        """Write several things as one: committed at the end of the body, forgotten if it raises.
+        """A transaction: committed at the end of the body, rolled back if it raises.
 
         What was written before and not committed is committed first. Other threads that write wait;
         those that query see what is written in the body at once, unless they ask what is committed.
@@ -545,7 +545,7 @@ class BaseIndex(Queries):
             return self._writer.drop(*self._writer.flushed(self._store.version).expired(limit))
 
     def touch(self, ids: Ids) -> int:
-        """Say that documents were seen again: for `expire` they were added now.
+        """Mark documents as seen again: for `expire` they were added now.
 
         They come last in the order of insertion then, as if they were added again.
 

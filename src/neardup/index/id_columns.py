@@ -41,7 +41,7 @@ def id_kind(value: Any) -> str:
 
 
 def kind_of_array(values: pa.Array) -> str:
-    """What the ids of an array, as of `id_array`, are: "int" or "str"."""
+    """The type of the ids of an array of `id_array`: "int" or "str"."""
     return "int" if pa.types.is_integer(values.type) else "str"
 
 
@@ -74,7 +74,7 @@ def is_one_id(ids: Any) -> bool:
     """Whether this is one id, not a list of them.
 
     Raises:
-        UsageError: If it can be neither; ids without an order, as of a set, belong to nothing.
+        UsageError: If it can be neither; ids without an order, such as a set, belong to nothing.
     """
     if isinstance(ids, (str, int, np.integer)):
         return True

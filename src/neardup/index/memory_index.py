@@ -94,7 +94,7 @@ class Index(BaseIndex):
     def holding(
         cls, version: AnyVersion, attachments: Attachments | None = None, store: str | None = None
     ) -> Self:
-        """An index of this class that holds this, and this beside its rows; as of MemoryStore."""
+        """An index of this class with a version and attachments, as MemoryStore takes them."""
         index = cls.__new__(cls)
         BaseIndex.__init__(index, version.kind, MemoryStore(version, attachments, store))
         return index

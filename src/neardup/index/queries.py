@@ -168,7 +168,7 @@ class Queries:
 
     @property
     def distance(self) -> int:
-        """The distance that queries search unless they say a smaller one."""
+        """The default and largest distance of queries."""
         self._by_distance("distance")
         return int(self._reach)
 
@@ -179,7 +179,7 @@ class Queries:
 
     @property
     def similarity(self) -> float:
-        """The similarity that queries ask for unless they say a larger one."""
+        """The default and least similarity of queries."""
         self._by_similarity("similarity")
         return self._reach
 
@@ -196,23 +196,23 @@ class Queries:
 
     @property
     def by(self) -> str:
-        """What documents are compared by: "distance" or "similarity"."""
+        """The kind of comparison: "distance" or "similarity"."""
         return self._kind.name
 
     @property
     def store(self) -> str:
-        """What is kept of a document, for `content`: "none", "features" or "text"."""
+        """The stored content of documents: "none", "features" or "text"."""
         codec = self._source.codec
         return codec.kind if codec.is_kept else self._kind.keeps or "none"
 
     @property
     def id_kind(self) -> str | None:
-        """What the ids are, "int" or "str"; None before the first one."""
+        """The type of the ids, "int" or "str"; None before the first one."""
         return self._source.current().id_kind
 
     @property
     def added(self) -> int:
-        """How many documents were ever added: the number that the next one gets."""
+        """The number of documents ever added, which is the number of the next one."""
         return self._source.current().next
 
     @property
@@ -247,11 +247,11 @@ class Queries:
         return self._kind.batches(self._source.current())
 
     def number(self, identity: Id) -> int | None:
-        """How many documents were added before this one; None if the id is not present."""
+        """The number of documents added before this one; None if the id is not present."""
         return self._source.current().number(identity)
 
     def times(self, ids: Ids) -> npt.NDArray[np.float64]:
-        """When documents were added, or last touched: seconds since 1970, float64 (n,).
+        """The times when documents were added or last touched: seconds since 1970, float64 (n,).
 
         Raises:
             KeyError: If an id is not present.
@@ -261,7 +261,7 @@ class Queries:
         return times
 
     def payload(self, identity: Id) -> Any:
-        """The small value that was stored beside a document; None if there is none.
+        """The payload of a document; None if it has none.
 
         Raises:
             KeyError: If the id is not present.
@@ -277,7 +277,7 @@ class Queries:
         return self.payloads([identity])[0]
 
     def payloads(self, ids: Ids) -> list[Any]:
-        """The small values that were stored beside documents, of one moment: as `payload`.
+        """The payloads of many documents at one moment, as `payload`.
 
         Raises:
             KeyError: If an id is not present.
@@ -285,7 +285,7 @@ class Queries:
         return [payload_in(each) for each in self._source.attachments_at(ids)]
 
     def content(self, identity: Id) -> Any:
-        """What is kept of a document: its text, or uint64 feature hashes; None if nothing is.
+        """The stored content of a document: its text, or uint64 feature hashes; None without any.
 
         Raises:
             KeyError: If the id is not present.
@@ -293,7 +293,7 @@ class Queries:
         return self.contents([identity])[0]
 
     def contents(self, ids: Ids) -> list[Any]:
-        """What is kept of each of many documents, of one moment: as `content`.
+        """The stored contents of many documents at one moment, as `content`.
 
         Raises:
             KeyError: If an id is not present.
@@ -421,7 +421,7 @@ class Queries:
         workers: int | None = None, *, distance: int | None = None, similarity: float | None = None,
         committed: bool = False,
     ) -> pa.Table:  # fmt: skip
-        """Find what `query` finds for each of many.
+        """Find the matches of each of many documents.
 
         Args:
             documents: Texts, or fingerprints: uint64 (q,) or (q, width), a list of ints, Arrow; or
@@ -502,7 +502,7 @@ class Queries:
     def nearest_batch(
         self, documents: Documents, n: int = 10, by: str | None = None, workers: int | None = None
     ) -> pa.Table:
-        """As `nearest`, for many documents.
+        """The n closest stored documents of each of many, as `nearest`.
 
         Args:
             documents: As of `query_batch`.
@@ -581,7 +581,7 @@ class View(Queries):
         """Ids, fingerprints or Sets, and contents of all documents, some at a time.
 
         Returns:
-            Arrow array, contents as of `stored` and a list as of `content`, in order of insertion.
+            Arrow array, contents as from `stored`, a list as from `content`; in order of insertion.
         """
         for ids, stored, contents, *_ in self.rows():
             if self._kind.keeps and not self._moment.codec.is_kept:

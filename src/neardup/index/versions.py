@@ -420,7 +420,7 @@ class Version(Generic[M]):
         Args:
             identity: Of the row.
             content: Of the row.
-            place: Where the id is stored now, as of `place`.
+            place: The current place of the id, as from `place`.
             now: Seconds since 1970.
         """
         tail, segments, gone = self.tail, self.segments, -1

@@ -468,7 +468,7 @@ def _count_missing(values: Any) -> int:
 def _add_batch(
     index: DurableIndex, part: _Part, if_new: Stored | None, *, has_ids: bool
 ) -> list[State]:
-    """Store texts or fingerprints; the state of each as of `add_new`, "new" without `if_new`."""
+    """Store texts or fingerprints; the state of each as from `add_new`, "new" without `if_new`."""
     ids, values = ids_of_kind(part.ids, index.id_kind), part.values
     contents: tuple[Any, ...] = ()
     documents: Any

@@ -68,7 +68,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DedupResult:
-    """What a run decided.
+    """The decision of a run for every document.
 
     Args:
         kept: bool, shape (n,): the document is kept.
@@ -107,7 +107,7 @@ class DedupResult:
         return self.duplicates.sort_by(order)
 
     def why(self, dropped: object) -> RemovedDocument:
-        """Why a document was dropped: the kept one, the numbers, the words that differ.
+        """The reason for a dropped document: the kept one, the numbers, the words that differ.
 
         Args:
             dropped: Its id, address or row, as `duplicates` has it.
@@ -131,7 +131,7 @@ class DedupResult:
         return RemovedDocument(gone, kept, row["distance"], row["similarity"], both)
 
     def rethreshold(self, similarity: float) -> Any:
-        """What a higher threshold would keep, without reading again; only where that is exact.
+        """The result at a higher threshold, without reading again; only where it is exact.
 
         Args:
             similarity: The threshold, at least the run's own.

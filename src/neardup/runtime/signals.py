@@ -127,7 +127,7 @@ class Interrupts:
 
         By then threads are done and temporary files are gone. What would follow no signal may meet:
         Python gives signals back to the system, which kills; it kills itself where an interrupt
-        came within `exec` of a text, as of a dataclass, although it was handled long ago; and
+        came within `exec` of a text, such as a dataclass, although it was handled long ago; and
         libraries take down what an interrupt left half made.
         """
         if self.exit_code is None:

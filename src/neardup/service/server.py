@@ -53,7 +53,7 @@ def serve(folder: str | Path, settings: Settings, tell: Callable[[str], None], *
         folder: Of the index.
         settings: How.
         tell: Takes the line that says where it listens.
-        made: What a new index is made with: as of DurableIndex.open.
+        made: Settings of a new index, as for DurableIndex.open.
 
     Raises:
         UsageError, DataError, FileError: If it cannot be.

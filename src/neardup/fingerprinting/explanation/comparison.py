@@ -30,7 +30,7 @@ Z: Final = 1.96
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How alike two texts are; what cannot be said of a text without tokens is None.
+    """The similarity of two texts; fields that a text without tokens does not have are None.
 
     Prints as a few lines, and shows itself in a notebook.
 
@@ -66,7 +66,7 @@ class Comparison:
         return self.recipes[0].bits
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the recipes, for `--json`."""
+        """All fields except the recipes, for `--json`."""
         fields = asdict(self)
         del fields["recipes"]
         return {"bits": self.bits} | fields

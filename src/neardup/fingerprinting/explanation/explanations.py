@@ -126,7 +126,7 @@ class Explanation:
         return None if self.fingerprint is None else hexadecimal(self.fingerprint, self.bits)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, for `--json`; hashes and fingerprint as hexadecimal digits."""
+        """All fields, for `--json`; hashes and fingerprint as hexadecimal digits."""
         return {
             "recipe": json.loads(self.recipe.to_json()),
             "bits": self.bits,
@@ -171,7 +171,7 @@ class PairExplanation:
     differing: tuple[DifferingBit, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, for `--json`."""
+        """All fields, for `--json`."""
         return {
             "first": self.first.to_dict(),
             "second": self.second.to_dict(),

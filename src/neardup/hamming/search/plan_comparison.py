@@ -82,7 +82,7 @@ def plan(
     fingerprints: Any = None,
     memory: float | None = None,
 ) -> PlanTable:
-    """Compare the ways to search n fingerprints, and say which one an index would take.
+    """Compare the plans to search n fingerprints, and show which one an index would use.
 
     Args:
         n: Fingerprints.

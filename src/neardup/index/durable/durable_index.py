@@ -158,7 +158,7 @@ class DurableIndex(BaseIndex):
         store: str | None = None,
         **similar: Any,
     ) -> Self:
-        """As `open`, for an index that does not exist yet.
+        """Make an index in a folder, as `open` does; it must not exist yet.
 
         Raises:
             FileError: If it exists, or cannot be made.
@@ -239,7 +239,7 @@ class DurableIndex(BaseIndex):
         return f"<DurableIndex of {self.path}, closed>" if self.closed else super().__repr__()
 
     def warm_up(self, calls: Calls = "usual") -> float:
-        """As Index.warm_up; and let the system read the files, if they take half of free memory."""
+        """Warm up as an Index, and let the system read files of up to half of free memory."""
         self._folder.fetch()
         return super().warm_up(calls)
 
@@ -267,7 +267,7 @@ class DurableIndex(BaseIndex):
         """Ids, fingerprints or Sets, and contents of all documents now, some at a time.
 
         Returns:
-            Arrow array, uint64 (n, width) or Sets, a list as of `content`; in order of insertion.
+            Arrow array, uint64 (n, width) or Sets, a list as from `content`; in order of insertion.
         """
         return self.snapshot().documents()
 

@@ -134,7 +134,7 @@ class LogStore:
     Args:
         path: The folder.
         readonly: Take no lock and never write.
-        wait: For the lock, as of `locked`.
+        wait: For the lock, as in `locked`.
 
     Raises:
         FileError: If it cannot be read, or another process writes to it.

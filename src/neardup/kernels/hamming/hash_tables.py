@@ -462,7 +462,7 @@ def search_rows_once(
     query: Uint64s, codes: Words, count: int, multipliers: tuple[np.uint64, ...], distance: int,
     room: Int64s,
 ) -> int:  # fmt: skip
-    """As `search_rows` for one query, into given room as of `search_tables_once`."""
+    """As `search_rows` for one query, into given buffers, as `search_tables_once`."""
     width = len(multipliers)
     total = np.int64(0)
     for low in range(0, count, RUN_ROWS):

@@ -155,7 +155,7 @@ def make_lists(features: Any, offsets: Offsets, bits: Any) -> Any:
 
 @kernel
 def weigh(features: Any, table: Any, missing: int, weights: Any) -> None:
-    """Write the square of each feature's weight to float64 (n,); the rest as of `sum_weights`."""
+    """Write the square of each feature's weight to float64 (n,); the rest as in `sum_weights`."""
     mask = np.uint64(table.size // 2 - 1)
     for i in range(features.size):
         weight = find(table, mask, features[i], missing) / 65536.0

@@ -86,7 +86,7 @@ class QuestionSoFar:
 
     Attributes:
         question: The best one so far.
-        precision: Of its pairs, over the candidate pairs; as of recall and F1.
+        precision: Of its pairs, over the candidate pairs; so are recall and F1.
         recall: Of the copies among the candidate pairs.
         f1: Harmonic mean of the two.
         answers: How many taught.

@@ -225,7 +225,7 @@ class Reader:
         progress: Told where the search is, in bytes of features.
 
     Attributes:
-        workers: Threads, as of the limits.
+        workers: Threads, as in the limits.
         counts: How many documents each input has so far.
         nbytes: Bytes of input so far.
     """

@@ -126,7 +126,7 @@ class Choice:
             each transitive group.
         decisions: A file of answers about pairs, as `neardup review` keeps them, taken as given;
             for the policy "greedy".
-        date_format: The form of dates that are texts, as of `datetime.strptime`, for ISO 8601;
+        date_format: The form of dates that are texts, as in `datetime.strptime`, for ISO 8601;
             "max:FIELD" and "min:FIELD" then compare dates.
 
     Raises:
