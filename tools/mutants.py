@@ -1,11 +1,11 @@
 """Change the source a little and see whether a test fails: `make mutants`.
 
 1. Copy the checkout: mutants never touch it.
-2. Run the quick tests of the rooms once, and record which lines each test runs.
+2. Run the tests of the rooms once, and record which lines each test runs.
 3. Draw mutants of a room by seed: a place in the source first, then one of the changes that Cosmic
    Ray knows there. A change of annotations alone is none.
-4. Run each mutant with the tests that run its statement, and with --long, what survives with all
-   tests of the room. A processor limit ends what loops.
+4. Run each mutant with the tests that run its statement, the quickest first, until one fails. A
+   processor limit ends what loops.
 
 Each run is forked from this process, which has imported the libraries and nothing of neardup. The
 score and the survivors, as diffs, are what it prints; docs/contributing/releases.md has the table.
@@ -18,6 +18,7 @@ import ast
 import contextlib
 import difflib
 import functools
+import itertools
 import os
 import random
 import resource
@@ -59,6 +60,8 @@ LEFT_OUT: Final = (
     "Eq_Is",  # the same for small numbers, and a warning for others
     "Eq_IsNot",
 )
+MOST_SECONDS: Final = 200
+"""Of a processor, for the tests of one mutant, as they took where lines were recorded."""
 MEMORY: Final = 6 << 30
 """Bytes that a mutant may allocate."""
 
@@ -74,7 +77,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Tests:
-    """The quick tests: the lines of each file that they run, and their seconds."""
+    """Tests: the lines of each file that they run, and their seconds."""
 
     lines: dict[str, dict[int, list[str]]]
     seconds: dict[str, float]
@@ -86,7 +89,7 @@ def main() -> None:
     options.add_argument("rooms", nargs="+", choices=ROOMS, metavar="room", help=", ".join(ROOMS))
     options.add_argument("--count", type=int, default=300, help="of mutants in each room")
     options.add_argument("--seed", type=int, default=1)
-    options.add_argument("--long", action="store_true", help="run all tests with what survives")
+    options.add_argument("--quick", action="store_true", help="leave out what is in slow.txt")
     given = options.parse_args()
     compiled = {room in COMPILED for room in given.rooms}
     if len(compiled) > 1:
@@ -97,22 +100,23 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="neardup-mutants-") as folder:
         copy = copy_checkout(Path(folder) / "neardup")
         os.environ["PYTHONPATH"] = str(copy / "src")
-        tests = record(copy, sorted({each for room in given.rooms for each in ROOMS[room]}))
-        print(f"{len(tests.seconds)} quick tests", flush=True)
+        folders = sorted({each for room in given.rooms for each in ROOMS[room]})
+        tests = record(copy, folders, ["--quick"] if given.quick else [])
+        print(f"{len(tests.seconds)} tests", flush=True)
         for room in given.rooms:
             mutants = draw(files_of(copy, room), given.count, random.Random(given.seed))
-            print(row(room, [try_one(copy, each, tests, room, given.long) for each in mutants]))
+            print(row(room, [try_one(copy, each, tests, room) for each in mutants]), flush=True)
 
 
-def try_one(copy: Path, mutant: Mutant, tests: Tests, room: str, long: bool) -> str:
+def try_one(copy: Path, mutant: Mutant, tests: Tests, room: str) -> str:
     """Try a mutant, and say what became of it."""
-    end = try_mutant(copy, mutant, tests, ROOMS[room] if long else ())
+    end = try_mutant(copy, mutant, tests)
     print(f"{room}: {end}", flush=True)
     return end
 
 
 def row(room: str, ends: list[str]) -> str:
-    """A row of the table: mutants, those that a test noticed, those that no test runs."""
+    """A row of the table: mutants, those that a test noticed, and their share."""
     survivors = [end for end in ends if end.startswith("survives")]
     share = 1 - len(survivors) / len(ends)
     return f"| {room} | {len(ends)} | {len(ends) - len(survivors)} | {share:.0%} |"
@@ -209,8 +213,8 @@ def changes_code(mutant: Mutant) -> bool:
     return before != after
 
 
-def record(copy: Path, folders: list[str]) -> Tests:
-    """Run the quick tests of some folders and record what each of them runs."""
+def record(copy: Path, folders: list[str], options: list[str]) -> Tests:
+    """Run the tests of some folders and record what each of them runs."""
     result = copy.parent / "record"
 
     def run() -> int:
@@ -219,7 +223,7 @@ def record(copy: Path, folders: list[str]) -> Tests:
         meter = coverage.Coverage(data_file=None, include=[f"{copy}/src/*"])
         recorder = Recorder(meter.switch_context)
         meter.start()
-        pytest_main([*(f"tests/{each}" for each in folders), "--quick"], [recorder])
+        pytest_main([*(f"tests/{each}" for each in folders), *options], [recorder])
         meter.stop()
         data = meter.get_data()
         lines = {name: data.contexts_by_lineno(name) for name in data.measured_files()}
@@ -266,7 +270,7 @@ def pytest_main(arguments: list[str], plugins: list[object]) -> int:
     return int(pytest.main([*settings, *arguments], plugins))
 
 
-def try_mutant(copy: Path, mutant: Mutant, tests: Tests, folders: tuple[str, ...]) -> str:
+def try_mutant(copy: Path, mutant: Mutant, tests: Tests) -> str:
     """Run a mutant: what ended it, or that it survives, and then its diff."""
     before, after = mutate(mutant)
     chosen = chosen_tests(mutant.path, before, after, tests)
@@ -275,8 +279,6 @@ def try_mutant(copy: Path, mutant: Mutant, tests: Tests, folders: tuple[str, ...
     if chosen:
         seconds = sum(tests.seconds[name] for name in chosen)
         end = run_tests(copy, chosen, limit=20 + 2 * seconds)
-    if folders and end == "survives":
-        end = run_tests(copy, [f"tests/{each}" for each in folders], limit=900)
     mutant.path.write_text(before, "utf8")
     if end == "survives":
         end += f" {len(chosen)} tests\n{difference(copy, mutant.path, before, after)}"
@@ -284,22 +286,30 @@ def try_mutant(copy: Path, mutant: Mutant, tests: Tests, folders: tuple[str, ...
 
 
 def chosen_tests(path: Path, before: str, after: str, tests: Tests) -> list[str]:
-    """The tests that run the statement which a change is in, the quickest first."""
+    """The tests that run the statement which a change is in, the quickest first.
+
+    The slowest are left out where all together would take longer than MOST_SECONDS.
+    """
     lines = zip(before.splitlines(), after.splitlines(), strict=False)
     number = next(i for i, (old, new) in enumerate(lines, 1) if old != new)
     runs = tests.lines.get(str(path), {})
-    chosen = {name for line in statement(before, number) for name in runs.get(line, ())}
-    return sorted(chosen & tests.seconds.keys(), key=tests.seconds.__getitem__)
+    names = {name for line in statement(before, number) for name in runs.get(line, ())}
+    ordered = sorted(names & tests.seconds.keys(), key=tests.seconds.__getitem__)
+    sums = itertools.accumulate(tests.seconds[name] for name in ordered)
+    return [name for name, total in zip(ordered, sums, strict=True) if total < MOST_SECONDS]
 
 
 def statement(source: str, line: int) -> range:
-    """The lines of the smallest statement that has a line."""
+    """The lines of the smallest statement that has a line; all lines for one outside functions."""
+    tree = ast.parse(source)
     around = [
-        range(node.lineno, (node.end_lineno or node.lineno) + 1)
-        for node in ast.walk(ast.parse(source))
+        node
+        for node in ast.walk(tree)
         if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0)
     ]
-    return min(around, key=len, default=range(line, line + 1))
+    if not any(isinstance(node, ast.FunctionDef) for node in around):
+        return range(1, source.count("\n") + 2)
+    return min((range(x.lineno, (x.end_lineno or 0) + 1) for x in around), key=len)
 
 
 def run_tests(copy: Path, names: list[str], limit: float) -> str:

@@ -29,7 +29,8 @@ class Measure:
         size_ratio: The least ratio of the sizes of two sets at a threshold, the smaller by the
             larger; 0 where sizes exclude nothing. A set shares as much of itself with any other,
             so all its features but these are its prefix.
-        overlap: How much two sets of some sizes share at least at a threshold, not rounded.
+        overlap: How much two sets of some sizes share at least at a threshold, not rounded. Of all
+            sizes near one, the largest must let two sets differ most: a + b - 2 * overlap.
         score: The measure of what is shared and two sizes.
     """
 
