@@ -19,7 +19,7 @@ _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 
 def default_memory() -> int:
     """Half of the machine's memory, or of what its container may take; at most 4 GiB; bytes."""
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    physical = _physical()
     return max(LEAST, min(4 << 30, min(physical, allowed_memory() or physical) // 2))
 
 
@@ -37,7 +37,14 @@ def _free_of_machine() -> int:
     if meminfo.exists():
         lines = dict(line.split(":") for line in meminfo.read_text().splitlines())
         return int(lines["MemAvailable"].split()[0]) << 10
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    return _physical() // 2
+
+
+def _physical() -> int:
+    """The machine's memory; 4 GiB where the system does not say."""
+    if not hasattr(os, "sysconf"):
+        return 4 << 30
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def memory_bytes(size: str | int | None) -> int:

@@ -27,6 +27,7 @@ from neardup.documents.files.input_bytes import find_input
 from neardup.documents.files.problems import file_error, quoted
 from neardup.documents.files.remote import is_uri
 from neardup.errors import DataError, NeardupError, UsageError
+from neardup.runtime.storage.durable_files import check_system
 from neardup.runtime.storage.temporary import spill_error, temporary_file
 
 if TYPE_CHECKING:
@@ -356,6 +357,7 @@ class _Unzipped(io.RawIOBase):
 
 class _Tar(Archive):
     def __init__(self, origin: Input, codec: str | None, tmp: str | None) -> None:
+        check_system(f"{origin.name}, a tar archive,")
         super().__init__(origin)
         if codec is not None or is_uri(origin.name):
             self._unpack(codec, tmp)

@@ -23,7 +23,7 @@ from neardup.index.incoming import as_time
 from neardup.index.kind_settings import check_kind, check_recipe
 from neardup.index.kinds import kind_of, new_kind
 from neardup.runtime.signals import removes_what_is_left
-from neardup.runtime.storage.durable_files import path_of
+from neardup.runtime.storage.durable_files import check_system, path_of
 from neardup.runtime.version import __version__
 
 if TYPE_CHECKING:
@@ -118,6 +118,7 @@ class DurableIndex(BaseIndex):
         if question is not None:
             similarity, measure, recipe = parts_of(question, similarity, measure, recipe)
         requested = {"bits": bits, "plan": plan}
+        check_system("an index in a folder")
         folder, seconds = path_of(path), max(0.0, as_time("wait", wait))
         whole = folder.absolute()  # the process may change its folder later
         if verify and _exists(folder):

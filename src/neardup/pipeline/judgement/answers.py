@@ -7,7 +7,6 @@ the others have appended before it adds a line or says what is answered.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from codecs import BOM_UTF8
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from neardup.documents import format_of_path, read_table
 from neardup.errors import DataError, FileError, UsageError
 from neardup.pipeline.evidence.pair_rows import similarity_of
 from neardup.runtime.storage.append_file import append_whole
-from neardup.runtime.storage.durable_files import file_failure
+from neardup.runtime.storage.durable_files import check_system, file_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -124,7 +123,7 @@ class Answers:
         path: JSON lines; what is there already counts.
 
     Raises:
-        UsageError: If it is another table: no line can follow.
+        UsageError: If it is another table: no line can follow. Or if the system has no locks.
         DataError: If it holds something else.
         FileError: If it cannot be read or written.
     """
@@ -132,6 +131,7 @@ class Answers:
     def __init__(self, path: str) -> None:
         """Read what is there."""
         self.path = path
+        check_system("a file of answers")
         self._found: dict[tuple[str, str], Answer] = (
             read_answers(path) if Path(path).exists() else {}
         )
@@ -156,6 +156,8 @@ class Answers:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         """Hold the lock of the file; a file system without locks has one review at a time."""
+        import fcntl  # a POSIX system has it, and the constructor has asked
+
         with contextlib.suppress(OSError):
             fcntl.flock(self._file, fcntl.LOCK_EX)
         try:

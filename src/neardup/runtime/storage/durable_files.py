@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LockHeldError",
+    "check_system",
     "disk_full",
     "file_failure",
     "lock_file",
@@ -125,6 +126,16 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def check_system(what: str) -> None:
+    """Raise UsageError where something needs locks or reads at an offset, and there are none.
+
+    Example:
+        >>> check_system("an index folder")
+    """
+    if not hasattr(os, "preadv"):
+        raise UsageError(f"{what} needs a POSIX system: use Linux, macOS or WSL")
+
+
 class LockHeldError(Exception):
     """Another process holds a lock.
 
@@ -151,10 +162,9 @@ def lock_file(path: Path) -> int:
         OSError: If it cannot be opened.
         UsageError: If the system has no locks.
     """
-    try:
-        import fcntl
-    except ImportError:
-        raise UsageError(f"{path} needs file locks, which this system lacks") from None
+    check_system(f"{path}, a file lock,")
+    import fcntl
+
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -115,4 +115,6 @@ class FeatureSpool:
 
 def _private_memory(nbytes: int) -> mmap.mmap:
     """Zeroed memory that can grow without being copied; shared memory could not."""
+    if not hasattr(mmap, "MAP_PRIVATE"):  # not a POSIX system, where no child inherits it
+        return mmap.mmap(-1, nbytes)
     return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from neardup.errors import FileError
-from neardup.runtime.storage.durable_files import file_failure
+from neardup.runtime.storage.durable_files import check_system, file_failure
 
 __all__ = [
     "OTHER_FOLDER",
@@ -104,7 +104,9 @@ def temporary_file(tmp: str | None, what: str, buffering: int = -1) -> Any:
 
     Raises:
         FileError: If the folder cannot be written.
+        UsageError: If the system has no reads at an offset.
     """
+    check_system(f"a temporary file of {what}")
     try:
         return tempfile.TemporaryFile(dir=tmp, prefix="neardup-", buffering=buffering)
     except OSError as error:
