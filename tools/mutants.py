@@ -41,7 +41,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 
 IN_KERNELS: Final = ("kernels", "features", "fingerprinting", "hamming", "similarity", "index")
 ROOMS: Final = {
-    "kernels": (*IN_KERNELS, "documents", "contamination"),
+    "kernels": (*IN_KERNELS, "documents", "contamination", "compat"),
     "hamming": ("hamming", "index"),
     "similarity": ("similarity", "index"),
     "index": ("index",),
@@ -60,7 +60,7 @@ LEFT_OUT: Final = (
     "Eq_Is",  # the same for small numbers, and a warning for others
     "Eq_IsNot",
 )
-MOST_SECONDS: Final = 200
+MOST_SECONDS: Final = 60
 """Of a processor, for the tests of one mutant, as they took where lines were recorded."""
 MEMORY: Final = 6 << 30
 """Bytes that a mutant may allocate."""
@@ -90,6 +90,7 @@ def main() -> None:
     options.add_argument("--count", type=int, default=300, help="of mutants in each room")
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--quick", action="store_true", help="leave out what is in slow.txt")
+    options.add_argument("--record", type=Path, help="file of which tests run what, to run again")
     given = options.parse_args()
     compiled = {room in COMPILED for room in given.rooms}
     if len(compiled) > 1:
@@ -101,7 +102,7 @@ def main() -> None:
         copy = copy_checkout(Path(folder) / "neardup")
         os.environ["PYTHONPATH"] = str(copy / "src")
         folders = sorted({each for room in given.rooms for each in ROOMS[room]})
-        tests = record(copy, folders, ["--quick"] if given.quick else [])
+        tests = recorded(given.record or copy.parent / "record", copy, folders, given.quick)
         print(f"{len(tests.seconds)} tests", flush=True)
         for room in given.rooms:
             mutants = draw(files_of(copy, room), given.count, random.Random(given.seed))
@@ -213,9 +214,15 @@ def changes_code(mutant: Mutant) -> bool:
     return before != after
 
 
-def record(copy: Path, folders: list[str], options: list[str]) -> Tests:
-    """Run the tests of some folders and record what each of them runs."""
-    result = copy.parent / "record"
+def recorded(file: Path, copy: Path, folders: list[str], quick: bool) -> Tests:
+    """Read which tests run what; where there is no such file, run them and write it."""
+    if not file.exists():
+        record(file.resolve(), copy, [f"tests/{each}" for each in folders], quick=quick)
+    return Tests(*ast.literal_eval(file.read_text("utf8")))
+
+
+def record(file: Path, copy: Path, folders: list[str], *, quick: bool) -> None:
+    """Run the tests of some folders and write what each of them runs."""
 
     def run() -> int:
         import coverage
@@ -223,12 +230,13 @@ def record(copy: Path, folders: list[str], options: list[str]) -> Tests:
         meter = coverage.Coverage(data_file=None, include=[f"{copy}/src/*"])
         recorder = Recorder(meter.switch_context)
         meter.start()
-        pytest_main([*(f"tests/{each}" for each in folders), *options], [recorder])
+        pytest_main([*folders, *(["--quick"] if quick else [])], [recorder])
         meter.stop()
         data = meter.get_data()
-        lines = {name: data.contexts_by_lineno(name) for name in data.measured_files()}
+        names = {str(Path(name).relative_to(copy)): name for name in data.measured_files()}
+        lines = {short: data.contexts_by_lineno(name) for short, name in names.items()}
         passing = {k: v for k, v in recorder.seconds.items() if k not in recorder.failing}
-        result.write_text(repr((lines, passing)), "utf8")
+        file.write_text(repr((lines, passing)), "utf8")
         return 0
 
     code, output = in_fork(run, copy, limit=3600)
@@ -237,7 +245,6 @@ def record(copy: Path, folders: list[str], options: list[str]) -> Tests:
     for line in output.splitlines():
         if line.startswith(("FAILED", "ERROR")):
             print(f"left out, since it fails without a mutant: {line}")
-    return Tests(*ast.literal_eval(result.read_text("utf8")))
 
 
 class Recorder:
@@ -273,7 +280,7 @@ def pytest_main(arguments: list[str], plugins: list[object]) -> int:
 def try_mutant(copy: Path, mutant: Mutant, tests: Tests) -> str:
     """Run a mutant: what ended it, or that it survives, and then its diff."""
     before, after = mutate(mutant)
-    chosen = chosen_tests(mutant.path, before, after, tests)
+    chosen = chosen_tests(str(mutant.path.relative_to(copy)), before, after, tests)
     mutant.path.write_text(after, "utf8")
     end = "survives"
     if chosen:
@@ -285,14 +292,14 @@ def try_mutant(copy: Path, mutant: Mutant, tests: Tests) -> str:
     return end
 
 
-def chosen_tests(path: Path, before: str, after: str, tests: Tests) -> list[str]:
+def chosen_tests(path: str, before: str, after: str, tests: Tests) -> list[str]:
     """The tests that run the statement which a change is in, the quickest first.
 
     The slowest are left out where all together would take longer than MOST_SECONDS.
     """
     lines = zip(before.splitlines(), after.splitlines(), strict=False)
     number = next(i for i, (old, new) in enumerate(lines, 1) if old != new)
-    runs = tests.lines.get(str(path), {})
+    runs = tests.lines.get(path, {})
     names = {name for line in statement(before, number) for name in runs.get(line, ())}
     ordered = sorted(names & tests.seconds.keys(), key=tests.seconds.__getitem__)
     sums = itertools.accumulate(tests.seconds[name] for name in ordered)
