@@ -212,7 +212,7 @@ class OneKind:
         self.firsts: dict[str, str] = {}
 
     def check(self, name: str, kind: str | None) -> None:
-        """Take an input that was read, and what it compares, as `Source.compares`.
+        """Take an input that was read, and what it compares: numbers or dates.
 
         Raises:
             DataError: If an earlier one compares the other kind.

@@ -1,6 +1,6 @@
 """The options of a run, kept beside its table of duplicates, for `neardup show` and others.
 
-Of `dropped.csv` they are in `.dropped.csv.options.json`, which appears with it and has the table's
+Those of dropped.csv are in .dropped.csv.options.json, which appears with it and has the table's
 checksum: beside a table with other bytes, of another run or changed by hand, they are passed over.
 """
 
@@ -35,7 +35,7 @@ def keep_options(
     Args:
         table: What `--duplicates` named.
         inputs: The run's inputs, as it was given them.
-        options: As `described` gives them.
+        options: Those of rule, choice and reading, by name.
         written: What they become part of, with the table, to which nothing more is written.
     """
     if table is None or is_uri(table) or table in STANDARD_OUTPUT or is_device(as_local(table)):
