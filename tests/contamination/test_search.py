@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import unicodedata
 from typing import Any
 
@@ -118,6 +119,26 @@ def test_each_word_stands_where_it_is_said_to(text: str) -> None:
         around = naive.tokens(data[begin:end].decode(), naive.Recipe())
         assert word in around, "a character may hold several words"
         assert begin < end
+
+
+@settings(max_examples=examples(200, 40))
+@given(st.lists(normalisation_texts() | st.text("ab_ .", max_size=90), max_size=5), st.data())
+def test_words_stand_in_the_same_places_behind_any_ascii(
+    parts: list[str], data: st.DataObject
+) -> None:
+    before = data.draw(st.sampled_from([". ", ".. word_1 ", "a" * 70 + " "])) * data.draw(
+        st.integers(0, 70)
+    )
+    text = naive.without_surrogates("x" + " ".join(parts)).encode()
+    alone = placed_words(np.frombuffer(text, np.uint8), words_cut(), 3)
+    behind = placed_words(np.frombuffer(before.encode() + text, np.uint8), words_cut(), 3)
+    words = re.compile(r"\w+", re.ASCII)
+    spans = [match.span() for match in words.finditer(before)]
+    found = list(zip(behind[0].tolist(), behind[1].tolist(), strict=True))
+    assert found[: len(spans)] == spans
+    places = [[each + len(before) for each in ends.tolist()] for ends in alone[:2]]
+    assert found[len(spans) :] == list(zip(*places, strict=True))
+    assert behind[2][len(spans) :].tolist() == alone[2].tolist()
 
 
 @settings(max_examples=examples(300, 60))
