@@ -73,6 +73,33 @@ def test_comparing_shows_both_fingerprints_and_exact_similarities(service: Servi
     assert "has no fingerprint" in asked(service, "/compare", first="", second="a b c")
 
 
+def test_bits_stand_in_bytes_so_that_they_can_be_read_on_a_phone(service: Service) -> None:
+    page = asked(service, "/compare", first=STORED, second=ASKED)
+    (cells,) = re.findall(r'<div class="cells" role="img" aria-label="([^"]+)">', page)
+    assert cells == f"Two fingerprints of 64 bits; {nd.compare(STORED, ASKED).distance} differ"
+    assert page.count('<svg viewBox="0 0 80 40" aria-hidden="true">') == 8
+    places = re.findall(r'x="(\d+)" width="8"', asked(service, text=ASKED))
+    assert [int(x) for x in places] == [10 * at + 8 * (at // 8) for at in range(64)]
+
+
+def test_a_browser_is_told_in_words_what_was_wrong_and_what_to_do(service: Service) -> None:
+    html = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    found = service.client.get("/nothing", headers=html)
+    assert (found.status_code, found.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "<h2>There is nothing at this address</h2>" in found.text
+    assert "<code>GET /openapi.json</code> lists the addresses" in found.text
+    assert '<a href="/compare">Compare</a>' in found.text
+    hostile = service.client.get("/%3Cscript%3E", headers=html)
+    assert "<script>" not in hostile.text.partition("<main")[2].partition("</main>")[0]
+    foreign = {**html, "Origin": "http://evil.example"}
+    assert "may not call" in service.client.post("/", data={"text": "a"}, headers=foreign).text
+    for accept in ("*/*", "application/json"):
+        found = service.client.get("/nothing", headers={"accept": accept})
+        assert found.json()["type"] == "/problems/not-found"
+    for answer in (found, service.client.get("/"), service.client.get("/livez")):
+        assert "unsafe-inline" not in answer.headers["content-security-policy"] + answer.text
+
+
 def test_other_pages_may_not_send_forms_here(service: Service) -> None:
     for origin in ("http://evil.example", "null", f"{service.url.rstrip('/')}.evil.example"):
         found = service.client.post("/", data={"text": "a"}, headers={"Origin": origin})
@@ -126,3 +153,20 @@ def test_the_answer_follows_typing_and_nothing_is_loaded_from_outside(
             loaded = "performance.getEntriesByType('resource').map(e => e.name)"
             assert all(each.startswith(service.url) for each in browser.value(loaded))
         assert browser.problems == []
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no browser here")
+@pytest.mark.parametrize("path", ["", "compare", "nothing"])
+def test_the_first_key_press_offers_to_skip_to_the_content(
+    service: Service, tmp_path: Path, path: str
+) -> None:
+    with Browser(tmp_path / "profile") as browser:
+        browser.open(f"{service.url.rstrip('/')}/{path}")
+        browser.call("Input.dispatchKeyEvent", type="keyDown", key="Tab", windowsVirtualKeyCode=9)
+        focus = "document.activeElement"
+        assert browser.value(f"{focus}.textContent") == "Skip to the content"
+        assert browser.value(f"{focus}.getBoundingClientRect().left") >= 0
+        browser.value(f"{focus}.click()")
+        browser.call("Input.dispatchKeyEvent", type="keyDown", key="Tab", windowsVirtualKeyCode=9)
+        assert browser.value(f"{focus}.closest('main') !== null")
+        assert path == "nothing" or not browser.problems

@@ -29,7 +29,7 @@ from neardup.service.bodies import (
     media_type,
     read_whole,
 )
-from neardup.service.pages import fields_of
+from neardup.service.pages import fields_of, problem_page
 from neardup.service.problem_details import KINDS, PROBLEM, Problem, page
 from neardup.service.responses import HEADERS, HTML, Answer, send_answer
 from neardup.service.streams import stream_lines
@@ -300,7 +300,10 @@ async def _refuse(request: Request, problem: Problem) -> None:
         request.common.append((b"retry-after", b"%d" % problem.retry_after))
     if problem.closes:
         request.common.append((b"connection", b"close"))
-    await send_answer(request, Answer(_encode(problem.to_dict()), PROBLEM, problem.status))
+    answer = Answer(_encode(problem.to_dict()), PROBLEM, problem.status)
+    if b"text/html" in request.headers.get(b"accept", b""):  # a browser, which shows it to somebody
+        answer = Answer(problem_page(problem), HTML, problem.status)
+    await send_answer(request, answer)
 
 
 def _request_id(headers: dict[bytes, bytes]) -> bytes | None:

@@ -7,6 +7,7 @@ same form and taking the answer's section out of the page that comes back.
 from __future__ import annotations
 
 import math
+import re
 import time
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
@@ -19,15 +20,17 @@ from neardup.pipeline.evidence.pair_texts import pair_of_texts
 from neardup.pipeline.report import PairShown
 from neardup.pipeline.report.frame import count, frame, inert, rows, size, table
 from neardup.pipeline.report.page import card
+from neardup.service.problem_details import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neardup.fingerprinting.explanation import Comparison, Explanation
     from neardup.index import DurableIndex
+    from neardup.service.problem_details import Problem
     from neardup.service.service_metrics import Metrics
 
-__all__ = ["ask_page", "compare_page", "fields_of"]
+__all__ = ["ask_page", "compare_page", "fields_of", "problem_page"]
 
 PAGES: Final = (("./", "Ask"), ("./compare", "Compare"), ("./#state", "State"))
 MATCHES: Final = 20
@@ -79,10 +82,22 @@ def compare_page(index: DurableIndex, first: str | None, second: str | None) -> 
     return _page("Compare", body)
 
 
-def _page(heading: str, body: str) -> bytes:
-    title = f"neardup: {heading.lower()}"
+def problem_page(problem: Problem) -> bytes:
+    """Why a request of a browser was refused, and what to do."""
+    kind = KINDS[problem.name]
+    marked = re.sub("`([^`]+)`", r"<code>\1</code>", inert(kind.remedy))
+    body = (
+        f'<section id="problem"><h2>{inert(kind.title)}</h2><p>{inert(problem.detail)}</p>'
+        f'<p class="next">{marked}</p><p>The pages of this service are <a href="/">Ask</a> and'
+        ' <a href="/compare">Compare</a>.</p></section>'
+    )
+    return _page(kind.title, body, pages=(("/", "Ask"), ("/compare", "Compare")))
+
+
+def _page(heading: str, body: str, pages: Sequence[tuple[str, str]] = PAGES) -> bytes:
+    title = f"neardup: {heading[:1].lower()}{heading[1:]}"
     return frame(
-        title, "neardup", (), body, {}, SCRIPT, style=STYLE, pages=PAGES, forms=True
+        title, "neardup", (), body, {}, SCRIPT, style=STYLE, pages=pages, forms=True
     ).encode("utf-8", "replace")
 
 
@@ -124,7 +139,7 @@ def _answer(index: DurableIndex, text: str) -> str:
 
 def _asked(index: DurableIndex) -> str:
     if index.by == "similarity":
-        return f"{index.measure} of {index.similarity:g} or more"
+        return f"{index.measure} similarity of {index.similarity:g} or more"
     return f"up to {index.distance} of {index.bits} bits"
 
 
@@ -184,16 +199,17 @@ def _bits(explained: Explanation) -> str:
         return digits
     highest = max(map(abs, explained.sums)) or 1
     bars = "".join(
-        f'<rect class="{"kept" if value > 0 else "near"}" x="{10 * at}" width="8"'
+        f'<rect class="{"kept" if value > 0 else "near"}" x="{10 * at + 8 * (at // 8)}" width="8"'
         f' y="{50 - max(value, 0) / highest * 46:.1f}"'
         f' height="{max(abs(value) / highest * 46, 0.8):.1f}"><title>bit {bit}: {value:+g}</title>'
         "</rect>"
         for at, (bit, value) in enumerate(reversed(list(enumerate(explained.sums))))
     )
-    width = 10 * explained.bits
+    width = 10 * explained.bits + 8 * ((explained.bits - 1) // 8)
     return (
         f"{digits}<p>Each feature adds its weight to a sum where its hash has a 1, and takes it"
-        " where it has a 0. A bit is 1 where the sum is above zero:</p>"
+        " where it has a 0. A bit is 1 where the sum is above zero; bits stand in bytes, the"
+        " highest first:</p>"
         f'<svg class="bits" viewBox="0 0 {width} 100" role="img" aria-label="Sums of'
         f' {explained.bits} bits, the highest bit first" preserveAspectRatio="none">{bars}'
         f'<path class="axis" d="M0 50H{width}"/></svg>'
@@ -223,19 +239,29 @@ def _or_none(value: float | None, form: str) -> str:
 
 def _cells(first: str, second: str, bits: int) -> str:
     """Two rows of bits, the highest first; those that differ are outlined."""
-    a, b = (f"{int(digits, 16):0{bits}b}" for digits in (first, second))
-    drawn = "".join(
-        f'<rect class="cell{" on" if bit == "1" else ""}{" differs" if x != y else ""}"'
-        f' x="{10 * at + 1}" y="{top}" width="8" height="16"/>'
-        for at, (x, y) in enumerate(zip(a, b, strict=True))
-        for top, bit in ((2, x), (22, y))
+    pairs = list(zip(*(f"{int(digits, 16):0{bits}b}" for digits in (first, second)), strict=True))
+    groups = "".join(
+        f'<svg viewBox="0 0 {_CELL * len(byte)} 40" aria-hidden="true">{_drawn(byte)}</svg>'
+        for byte in (pairs[at : at + 8] for at in range(0, bits, 8))
     )
-    apart = sum(x != y for x, y in zip(a, b, strict=True))
-    label = f"Two fingerprints of {bits} bits; {apart} differ"
+    label = f"Two fingerprints of {bits} bits; {sum(x != y for x, y in pairs)} differ"
     return (
-        f'<svg class="cells" viewBox="0 0 {10 * bits} 40" preserveAspectRatio="none"'
-        f' role="img" aria-label="{label}">{drawn}</svg><p class="note"><code>{first}</code> and'
-        f" <code>{second}</code>; a filled cell is a 1, an outlined pair differs.</p>"
+        f'<div class="cells" role="img" aria-label="{label}">{groups}</div><p class="note"><code>'
+        f"{first}</code> and <code>{second}</code>; a filled cell is a 1, an outlined pair"
+        " differs. The highest bit is first, eight stand together.</p>"
+    )
+
+
+_CELL: Final = 10
+
+
+def _drawn(pairs: Sequence[tuple[str, str]]) -> str:
+    """Cells one above the other; those that differ are outlined."""
+    return "".join(
+        f'<rect class="cell{" on" if bit == "1" else ""}{" differs" if x != y else ""}"'
+        f' x="{_CELL * at + 1}" y="{top}" width="{_CELL - 2}" height="16"/>'
+        for at, (x, y) in enumerate(pairs)
+        for top, bit in ((2, x), (22, y))
     )
 
 
@@ -314,7 +340,8 @@ border-radius:6px;background:var(--box);color:var(--fg);cursor:pointer}
 form button:hover{border-color:var(--link)}
 code{overflow-wrap:anywhere}
 .bits{display:block;width:100%;height:7rem}
-.cells{display:block;width:100%;height:3.2rem}
+.cells{display:grid;grid-template-columns:repeat(auto-fill,minmax(5rem,1fr));gap:.5rem .7rem}
+.cells svg{display:block;width:100%;height:auto}
 .cell{fill:var(--box);stroke:var(--rule)}.cell.on{fill:var(--kept)}
 .cell.differs{stroke:var(--near);stroke-width:2.5}
 """

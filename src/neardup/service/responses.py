@@ -13,7 +13,7 @@ __all__ = ["HEADERS", "HTML", "Answer", "send_answer"]
 
 HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
-    (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'"),
+    (b"content-security-policy", b"default-src 'none'"),
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 )

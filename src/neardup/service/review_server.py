@@ -170,7 +170,7 @@ class ReviewServer:
             return _refusal(403, "open the address that the terminal shows")
         posts = scope["method"] == "POST"
         if scope["method"] not in {"GET", "HEAD", "POST"} or path not in {"", "status", "answer"}:
-            return _refusal(404, "there is no such page")
+            return _refusal(404, "there is no such page: open the address that the terminal shows")
         if posts != (path == "answer"):
             return _refusal(405, f"a page is read, and an answer is sent to /{self.token}/answer")
         call: Callable[[], Answer]
@@ -198,7 +198,7 @@ class ReviewServer:
         review = self.review
         pair = None if number is None else review.pair(number)
         if number is None or pair is None:
-            return _refusal(404, "there is no such pair")
+            return _refusal(404, "there is no such pair: open the address that the terminal shows")
         before, said, so_far = review.before(number), review.said(number), review.so_far()
         page = pair_page(pair, number, before, said, so_far, meanwhile=status == 409)
         return Answer(page, HTML, status)
@@ -217,7 +217,9 @@ class ReviewServer:
             why = f"this answer was not kept: {error}; then go back and answer again"
             return _refusal(507, why)
         if not kept:
-            return _refusal(400, "no such pair or answer: open the page again")
+            return _refusal(
+                400, "there is no such pair or answer: go back, and load the page again"
+            )
         request.common.append((b"location", f"/{self.token}/".encode()))
         return Answer(b"", _TEXT, 303)
 

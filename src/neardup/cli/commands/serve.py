@@ -77,6 +77,9 @@ def serve(
     Needs pip install 'neardup[serve]'. The log goes to the standard error, a line of JSON each.
     SIGTERM and Ctrl-C end it in good order.
 
+    Pages for the browser: / asks what is near a text, and shows the state; /compare shows two texts
+    and their fingerprints. Pairs are judged by neardup review.
+
     Examples:
     neardup serve seen.index --similarity 0.8
 

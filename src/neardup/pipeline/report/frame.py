@@ -131,6 +131,9 @@ p{margin:.4rem 0}
 p,li,figcaption,summary,.sides,q{overflow-wrap:anywhere}
 a{color:var(--link);text-underline-offset:2px}
 :focus-visible{outline:3px solid var(--link);outline-offset:2px}
+main:focus{outline:none}
+.skip{position:absolute;left:-99rem}
+.skip:focus{position:fixed;left:.5rem;top:.5rem;z-index:2;background:var(--bg);padding:.4rem .8rem}
 small,.note{color:var(--soft);font-size:.86rem}
 i{font-style:normal;font-size:.75em;padding:0 .25em;border:1px solid var(--rule);border-radius:3px;
 color:var(--soft)}
@@ -325,8 +328,9 @@ def frame(  # noqa: PLR0913  # the parts of a page
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta name="color-scheme" content="light dark"><title>{inert(title)}</title>'
         f"<style>{look}</style></head>\n"
-        f'<body><header><h1>{inert(heading)}</h1><nav aria-label="Sections">{found}</nav></header>'
-        f"\n<main>{body}</main>\n"
+        '<body><a class="skip" href="#main">Skip to the content</a>'
+        f'<header><h1>{inert(heading)}</h1><nav aria-label="Sections">{found}</nav></header>\n'
+        f'<main id="main" tabindex="-1">{body}</main>\n'
         f'<script type="application/json" id="summary">{json_data(numbers)}</script>\n'
         f"<script>{code}</script></body></html>\n"
     )
