@@ -10,6 +10,8 @@ import pytest
 
 import neardup as nd
 from chromium import CHROMIUM, Browser
+from neardup.service.pages import problem_page
+from neardup.service.problem_details import Problem
 from services import Service, words
 from suite import needs_jit
 
@@ -89,6 +91,9 @@ def test_a_browser_is_told_in_words_what_was_wrong_and_what_to_do(service: Servi
     assert "<h2>There is nothing at this address</h2>" in found.text
     assert "<code>GET /openapi.json</code> lists the addresses" in found.text
     assert '<a href="/compare">Compare</a>' in found.text
+    page = problem_page(Problem("not-ready", "the service is starting", retry_after=2)).decode()
+    assert "<p>The service is starting.</p>" in page
+    assert "Load this page again in 2 s." in page
     hostile = service.client.get("/%3Cscript%3E", headers=html)
     assert "<script>" not in hostile.text.partition("<main")[2].partition("</main>")[0]
     foreign = {**html, "Origin": "http://evil.example"}

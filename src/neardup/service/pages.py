@@ -85,10 +85,14 @@ def compare_page(index: DurableIndex, first: str | None, second: str | None) -> 
 def problem_page(problem: Problem) -> bytes:
     """Why a request of a browser was refused, and what to do."""
     kind = KINDS[problem.name]
-    marked = re.sub("`([^`]+)`", r"<code>\1</code>", inert(kind.remedy))
+    what = f"{problem.detail[:1].upper()}{problem.detail[1:].rstrip('.')}."
+    remedy = re.sub("`([^`]+)`", r"<code>\1</code>", inert(kind.remedy))
+    if problem.retry_after is not None:  # `Retry-After` is for programs
+        seconds = count(problem.retry_after)
+        remedy = f"Load this page again in {seconds} s."
     body = (
-        f'<section id="problem"><h2>{inert(kind.title)}</h2><p>{inert(problem.detail)}</p>'
-        f'<p class="next">{marked}</p><p>The pages of this service are <a href="/">Ask</a> and'
+        f'<section id="problem"><h2>{inert(kind.title)}</h2><p>{inert(what)}</p>'
+        f'<p class="next">{remedy}</p><p>The pages of this service are <a href="/">Ask</a> and'
         ' <a href="/compare">Compare</a>.</p></section>'
     )
     return _page(kind.title, body, pages=(("/", "Ask"), ("/compare", "Compare")))
@@ -340,7 +344,7 @@ border-radius:6px;background:var(--box);color:var(--fg);cursor:pointer}
 form button:hover{border-color:var(--link)}
 code{overflow-wrap:anywhere}
 .bits{display:block;width:100%;height:7rem}
-.cells{display:grid;grid-template-columns:repeat(auto-fill,minmax(5rem,1fr));gap:.5rem .7rem}
+.cells{display:grid;grid-template-columns:repeat(auto-fit,minmax(5rem,1fr));gap:.5rem .7rem}
 .cells svg{display:block;width:100%;height:auto}
 .cell{fill:var(--box);stroke:var(--rule)}.cell.on{fill:var(--kept)}
 .cell.differs{stroke:var(--near);stroke-width:2.5}
