@@ -205,7 +205,7 @@ def arrow_stream(answers: list[Any]) -> bytes:
     """Answers, or problems, as an Arrow IPC stream with a row each and a column for each field."""
     import pyarrow as pa
 
-    kinds = dict.fromkeys(map(type, answers))
+    kinds: dict[Any, None] = dict.fromkeys(map(type, answers))
     fields = dict.fromkeys(
         name for kind in kinds if kind is not Problem for name in kind.__struct_fields__
     )

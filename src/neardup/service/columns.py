@@ -66,11 +66,11 @@ def _are_ids(ids: pa.Array, limits: Limits) -> bool:
 
 
 def _is_text(array: pa.Array) -> bool:
-    return pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
+    return bool(pa.types.is_string(array.type) or pa.types.is_large_string(array.type))
 
 
 def _longest(lengths: pa.Array) -> int:
-    return pc.max(lengths).as_py() or 0  # type: ignore[no-any-return]
+    return pc.max(lengths).as_py() or 0
 
 
 def _are_texts(texts: pa.Array, terms: Terms) -> bool:

@@ -105,7 +105,7 @@ class Write:
         """See Rows."""
         return None if self.row is Removal else Columns.of(table, self._terms)
 
-    async def answers(self, rows: list[Any], *, is_cut: bool = False) -> list[Any]:
+    async def answers(self, rows: list[Any] | Columns, *, is_cut: bool = False) -> list[Any]:
         """See Rows."""
         committer = self._committer
         if committer is None:
@@ -178,11 +178,9 @@ class Write:
             outcome = await work.future
             if isinstance(outcome, Problem) and len(places) == len(answers):
                 raise outcome
-            if len(places) == len(answers):
-                answers[:] = outcome
-                return
-            for at, place in enumerate(places):
-                answers[place] = outcome if isinstance(outcome, Problem) else outcome[at]
+            each = [outcome] * len(places) if isinstance(outcome, Problem) else outcome
+            for place, answer in zip(places, each, strict=True):
+                answers[place] = answer
 
     async def _submit(self, committer: Committer, works: list[Work]) -> None:
         """Have works written in their order, those with much text once their features are made.
@@ -222,8 +220,9 @@ class Ask:
         self._index, self._pool, self._terms, self._most = index, pool, terms, most
         self._running = 0
 
-    async def answers(self, rows: list[Any], *, is_cut: bool = False) -> list[Any]:
+    async def answers(self, rows: list[Any] | Columns, *, is_cut: bool = False) -> list[Any]:
         """See Rows."""
+        assert isinstance(rows, list)  # noqa: S101  # `columns` makes none
         if self._running >= self._most and not is_cut:
             raise Problem(
                 "queue-full", f"{self._running} calls run, and the limit is {self._most}",
