@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import gzip
+import io
 import os
 import shutil
 import stat
@@ -18,6 +19,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from neardup.documents import (
     OutputSet,
@@ -31,6 +34,7 @@ from neardup.documents import (
 )
 from neardup.documents.files.input_bytes import RegularInput
 from neardup.documents.formats import kept_runs
+from neardup.documents.result_tables import write_rows
 from neardup.errors import DataError, FileError, UsageError
 from suite import needs_jit
 
@@ -94,6 +98,26 @@ def test_an_input_that_becomes_shorter_while_it_is_copied_is_an_error(
     os.truncate(path, 10)
     with pytest.raises(FileError, match="became shorter"), OutputSet() as outputs:
         write_outputs(sources, [np.ones(2, np.bool_)], str(tmp_path / "out.jsonl"), outputs)
+
+
+@given(
+    texts=st.lists(st.none() | st.text() | st.sampled_from(['"', "\\", "\x00", "\x7f", "\u2028"])),
+    values=st.lists(st.tuples(st.none() | st.floats(), st.none() | st.booleans()), min_size=9),
+    begin=st.integers(0, 3),
+)
+def test_a_table_of_json_lines_is_what_orjson_writes(
+    texts: list[str | None], values: list[tuple[float | None, bool | None]], begin: int
+) -> None:
+    n = min(len(texts), len(values))
+    floats, flags = zip(*values, strict=True)
+    names, numbers = pa.array(texts[:n], pa.large_string()), pa.array(range(n), pa.int32())
+    columns = [names, pa.array(texts[:n]).cast(pa.string()), pa.array(floats[:n], pa.float64())]
+    columns += [pa.array(flags[:n], pa.bool_()), numbers, pa.array([[i] for i in range(n)])]
+    batch = pa.record_batch(columns, ["a", 'b"', "c", "d", "e", "f"]).slice(begin)
+    file = io.BytesIO()
+    write_rows(file, "jsonl", batch.schema, [batch])  # type: ignore[arg-type]
+    rows = [orjson.dumps(row) + b"\n" for row in batch.to_pylist()]
+    assert file.getvalue() == b"".join(rows)
 
 
 def test_without_a_commit_nothing_is_left(tmp_path: Path) -> None:

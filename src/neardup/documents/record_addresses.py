@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,12 +51,15 @@ class Addresses:
             taken = pa.chunked_array(self._ids, pa.large_string()).take(pa.array(documents))
             return pa.concat_arrays(taken.chunks) if taken.num_chunks != 1 else taken.chunk(0)
         batches = np.searchsorted(self._begins, documents, side="right") - 1
-        return pa.array(
-            [
-                self._address(batch, document)
-                for batch, document in zip(batches.tolist(), documents.tolist(), strict=True)
-            ],
-            pa.large_string(),
+        rows = np.empty(len(documents), np.int64)
+        for batch in np.unique(batches).tolist():
+            places = np.flatnonzero(batches == batch)
+            rows[places] = self._rows[batch][documents[places] - self._begins[batch]]
+        numbers = pa.array(rows).cast(pa.large_string())
+        names = pa.array([f"{name}:" if name else "" for name in self._names], pa.large_string())
+        of = pa.array(np.array(self._sources, np.int64)[batches])
+        return pc.binary_join_element_wise(
+            names.take(of), numbers, pa.scalar("", pa.large_string())
         )
 
     @property
@@ -72,11 +76,6 @@ class Addresses:
     def beside(self, ids: Any) -> ReferenceAddresses:
         """Addresses with those of other documents, which are numbered after these."""
         return ReferenceAddresses(self, self._count, ids)
-
-    def _address(self, batch: int, document: int) -> str:
-        row = self._rows[batch][document - self._begins[batch]]
-        name = self._names[self._sources[batch]]
-        return f"{name}:{row}" if name else str(row)
 
 
 class RowAddresses:

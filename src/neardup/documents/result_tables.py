@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +16,6 @@ from neardup.documents.sheets import workbook
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    import numpy as np
     import numpy.typing as npt
 
     from neardup.documents.files.atomic import AtomicFile
@@ -42,6 +42,8 @@ DUPLICATES: Final = pa.schema(
 )
 VIA: Final = pa.field("via", pa.large_string())
 """The last column of duplicates where a run says on which way they were met."""
+_ESCAPED: Final = r'["\\\x00-\x1f]'
+"""What a text in JSON cannot have as it is."""
 CLUSTERS: Final = pa.schema(
     [("id", pa.large_string()), ("cluster", pa.large_string()), ("kept", pa.bool_())]
 )
@@ -133,9 +135,45 @@ def _without_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _write_jsonl(file: AtomicFile, _schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    option = orjson.OPT_APPEND_NEWLINE
     for batch in batches:
-        file.write(b"".join([orjson.dumps(row, option=option) for row in batch.to_pylist()]))
+        if len(batch):
+            file.write(memoryview(_json_lines(batch)))
+
+
+def _json_lines(batch: pa.RecordBatch) -> pa.Buffer:
+    """A line of JSON for each row, as orjson writes it; most of it outside Python's lock."""
+    parts, before = [], "{"
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        parts += [_text(before + orjson.dumps(name).decode() + ":"), _json_values(column)]
+        before = ","
+    lines = pc.binary_join_element_wise(*parts, _text("}\n"), _text(""))
+    ends = np.frombuffer(lines.buffers()[1], np.int64)[lines.offset :][: len(lines) + 1]
+    return lines.buffers()[2][int(ends[0]) : int(ends[-1])]
+
+
+def _json_values(column: pa.Array) -> pa.LargeStringArray:
+    """Each value as JSON; alike ones are written once, but for plain texts and numbers."""
+    if pa.types.is_large_string(column.type) or pa.types.is_string(column.type):
+        if not pc.any(pc.match_substring_regex(column, _ESCAPED)).as_py():
+            texts, quote = column.cast(pa.large_string()), _text('"')
+            return pc.fill_null(
+                pc.binary_join_element_wise(quote, texts, quote, _text("")), _text("null")
+            )
+    elif pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
+        return pc.fill_null(column.cast(pa.large_string()), _text("null"))
+    elif pa.types.is_floating(column.type):
+        column = column.dictionary_encode()
+        written = pa.array(map(_json, column.dictionary.to_pylist()), pa.large_string())
+        return pc.fill_null(written.take(column.indices), _text("null"))
+    return pa.array(map(_json, column.to_pylist()), pa.large_string())
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _text(text: str) -> pa.LargeStringScalar:
+    return pa.scalar(text, pa.large_string())
 
 
 def _write_delimited(
