@@ -11,6 +11,7 @@ import ctypes
 import json
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,10 @@ def main() -> None:
         looks.write(f"{ctypes.addressof(state)}\n")
 
         def mark(phase: str) -> None:
-            seen = {task.name: nanoseconds(task) for task in TASKS.iterdir()}
+            seen = {}
+            for task in TASKS.iterdir():
+                with suppress(OSError):  # it has ended
+                    seen[task.name] = nanoseconds(task)
             record = {"at": time.monotonic(), "phase": phase, "threads": seen}
             looks.write(json.dumps(record | {"process": time.process_time_ns()}) + "\n")
             looks.flush()
