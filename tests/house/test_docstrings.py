@@ -74,20 +74,21 @@ def files_by_name() -> dict[str, Path]:
 
 
 @cache
-def classes() -> dict[str, ast.ClassDef]:
+def classes() -> dict[str, list[ast.ClassDef]]:
     """The classes of all files by name."""
-    nodes = (x for file in FILES for x in ast.walk(parsed(file)))
-    return {x.name: x for x in nodes if isinstance(x, ast.ClassDef)}
+    by_name: dict[str, list[ast.ClassDef]] = {}
+    for node in (x for file in FILES for x in ast.walk(parsed(file))):
+        if isinstance(node, ast.ClassDef):
+            by_name.setdefault(node.name, []).append(node)
+    return by_name
 
 
 def is_member(name: str, holder: str) -> bool:
-    """Whether a class, or one that it is made of, names something in its body."""
-    if holder not in classes():
-        return False
-    node = classes()[holder]
-    bases = (w for base in node.bases for w in words(base))
-    return any(name in words(x) for x in ast.walk(node)) or any(
-        is_member(name, x) for x in bases if x != holder
+    """Whether a class of this name, or one that it is made of, names something in its body."""
+    nodes = classes().get(holder, [])
+    bases = {w for node in nodes for base in node.bases for w in words(base)} - {holder}
+    return any(name in words(x) for node in nodes for x in ast.walk(node)) or any(
+        is_member(name, x) for x in bases
     )
 
 

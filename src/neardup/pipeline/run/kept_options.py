@@ -1,7 +1,7 @@
 """The options of a run, kept beside its table of duplicates, for `neardup show` and others.
 
 Those of dropped.csv are in .dropped.csv.options.json, which appears with it and has the table's
-checksum: beside a table with other bytes, of another run or changed by hand, they are passed over.
+checksum. If the table has other bytes, of another run or changed by hand, the options are ignored.
 """
 
 from __future__ import annotations
