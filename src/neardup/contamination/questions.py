@@ -23,7 +23,7 @@ __all__ = ["FEATURE_WORDS", "Questions", "lay_out", "words_cut"]
 
 _RECIPE: Final = Recipe()
 FEATURE_WORDS: Final = _RECIPE.ngram
-"""A feature is a run of so many words, whatever the default question of a run is."""
+"""The number of words of a feature, whatever the default question of a run is."""
 _PAIR: Final = 2
 
 

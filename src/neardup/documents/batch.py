@@ -35,7 +35,7 @@ __all__ = [
 _MEMORY_SHARE: Final = 16
 """Reading a text of plain words and fingerprinting it takes some 13 times its bytes."""
 HELD_RECORDS: Final = 4
-"""An input that is held as a whole, as an array or a sheet, may be as long as so many records."""
+"""The longest input held as a whole, such as an array or a sheet, in longest records."""
 _LEAST_RECORD: Final = 16 << 20
 _MEGA: Final = 10**6
 
@@ -46,7 +46,7 @@ def longest_record(memory: int) -> int:
 
 
 def too_long(nbytes: int | None, longest: int) -> BadRecordError:
-    """Word a record above the limit, of so many bytes or of more than were looked at."""
+    """The error for a record above the limit, of `nbytes` bytes; None if it was not read whole."""
     size = "" if nbytes is None else f" of {nbytes / _MEGA:,.1f} MB"
     return BadRecordError(
         f"a record{size} is too long: at most {longest / _MEGA:,.1f} MB fit in memory",

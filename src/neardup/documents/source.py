@@ -172,7 +172,7 @@ class Source(ABC):
         self._told, self._gone, self.workers = told, 0, workers
 
     def went_to(self, place: int) -> None:
-        """Say that writing has gone through so many bytes of input, compressed as it is."""
+        """Report the bytes of input that writing has read, as compressed."""
         if self._told is not None and place > self._gone:
             self._told(place - self._gone)
             self._gone = place

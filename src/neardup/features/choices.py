@@ -29,7 +29,7 @@ IGNORABLE: Final = ("accents", "digits", "joiners", "tatweel", "vowel-signs", "z
 """What a recipe can leave out of a text."""
 TIES: Final = ("zero", "one")
 MAX_BITS: Final = (1 << 15) - 1
-"""A distance, at most so many bits, fits into 16 bits with its sign."""
+"""The greatest width: a distance must fit into a signed 16-bit number."""
 MAX_NGRAM: Final = 1 << 16
 
 

@@ -14,7 +14,7 @@ LEAST_SHARE: Final = 1e-3
 
 
 def chances(bits: int, distance: int) -> float:
-    """The share of pairs of random fingerprints that differ in at most so many bits.
+    """The share of pairs of random fingerprints within a distance.
 
     Example:
         >>> round(chances(64, 20), 5)
@@ -24,7 +24,7 @@ def chances(bits: int, distance: int) -> float:
 
 
 def expected_pairs(documents: int, bits: int, distance: int) -> float:
-    """Pairs within the distance that so many unrelated documents are expected to have."""
+    """The expected number of pairs within the distance among unrelated documents."""
     return documents * (documents - 1) / 2 * chances(bits, distance)
 
 

@@ -214,7 +214,7 @@ def parts_as_added(n: int) -> list[int]:
 def _plan(
     name: str, parts: list[int], settings: SimilaritySettings, size: float, text_bytes: float
 ) -> SimilarPlan:
-    """The cost of parts of so many documents, of so many features and bytes of text each."""
+    """The cost of parts with given documents, of given features and bytes of text each."""
     prefix, rest = _entries(settings, size)
     query_features = prefix if settings.kind.bounds_sizes else size
     lookups = query_features + (prefix if rest else 0)

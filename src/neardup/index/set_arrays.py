@@ -79,7 +79,7 @@ def joined_sets(parts: list[Sets]) -> Sets:
 
 
 SPOOLED: Final = 1 << 24
-"""Arrays of a segment of so many features or more are in files where they can be."""
+"""The features from which on the arrays of a segment are in files, where they can be."""
 SLICE: Final = 1 << 23
 """So many words are made in memory before they are written."""
 
@@ -102,7 +102,7 @@ class Room:
         return self._folder is not None
 
     def ranges(self, sizes: Any) -> list[tuple[int, int]]:
-        """Cut what takes so many words each (int64) into slices: first, last + 1."""
+        """Cut items of given sizes in words (int64) into slices: first, last + 1."""
         if self._folder is None:
             return [(0, len(sizes))]
         return cut(sizes, SLICE)
@@ -192,12 +192,12 @@ def collapsed(places: Places, room: Room) -> tuple[Sets, Any]:
 
 
 HEAVY: Final = 4
-"""A feature that so many sets have comes last in the order."""
+"""The sets from which on a feature is heavy: it comes last in the order."""
 SAMPLED_SETS: Final = 1 << 11
-"""Where there are so many sets or more, only every fourth is looked at for that."""
+"""The sets from which on only one in SAMPLE_STEP is counted for that."""
 SAMPLE_STEP: Final = 4
 SAMPLED_HEAVY: Final = 3
-"""A feature that so many of these have comes last in the order: about twelve of all have it."""
+"""The sampled sets from which on a feature is heavy: it is in about twelve sets in all."""
 SKETCHED: Final = 48
 """Sets of fewer features have sketches of one word, of twice as many those of four."""
 LEAST_CELL_BITS: Final = 10
@@ -206,7 +206,7 @@ MOST_CELL_BITS: Final = 26
 ENTRIES_A_BUCKET: Final = 4
 MOST_ENTRIES: Final = 1 << 32
 ENTRIES_A_RANGE: Final = 1 << 24
-"""Of those in files so many are made in memory at a time, each time from all features."""
+"""The entries of arrays in files that are made in memory at a time, from all features."""
 
 
 def order_of(sets: Sets) -> Order:
@@ -228,7 +228,7 @@ def order_of(sets: Sets) -> Order:
 
 
 def sketch_words(features: float) -> int:
-    """Words of a set's sketch, where a set has so many features: 1, 2 or 4."""
+    """The words of the sketch of a set, by its number of features: 1, 2 or 4."""
     return 1 if features < SKETCHED else 2 if features < 2 * SKETCHED else 4
 
 
@@ -302,7 +302,7 @@ def _entries(placed: tuple[Any, Any, Any, bool], about: int, room: Room) -> tupl
 
 
 def _edges(begins: Any, most: int) -> list[int]:
-    """Cut buckets, of which each begins at begins[b], into ranges of at most so many entries."""
+    """Cut buckets, each of which begins at begins[b], into ranges of at most `most` entries."""
     edges = [0]
     while edges[-1] < len(begins) - 1:
         reach = np.uint32(min(int(begins[edges[-1]]) + most, MOST_ENTRIES - 1))

@@ -88,7 +88,7 @@ class HitRows(NamedTuple):
     cut: int
 
     def first(self, most: int, numbers: Rows, *, by_age: bool = False) -> HitRows:
-        """At most so many for each query: the most similar, or the oldest by `numbers` of rows."""
+        """The first `most` of each query: the most similar, or the oldest by `numbers` of rows."""
         if len(self.rows) <= most:
             return self
         ages = numbers[self.rows]
@@ -257,7 +257,7 @@ class SetSegment(SegmentRows):
         return self.rows((np.zeros(len(numbers), np.int64), numbers, scores), n)
 
     def rows(self, hits: tuple[Rows, Rows, Scores], most: int | None) -> HitRows:
-        """The living rows of found sets; of equal ones at most so many."""
+        """The living rows of matching sets; at most `most` of equal ones."""
         queries, numbers, scores = hits
         starts, members = self.arrays["member_starts"], self.arrays["members"]
         begins, counts = starts[numbers], starts[numbers + 1] - starts[numbers]

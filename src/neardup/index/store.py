@@ -62,7 +62,7 @@ class Store(Source, Protocol):
         """The same rows, merged where that is due and may be done at once."""
 
     def is_searched_alone(self, rows: int) -> bool:
-        """Whether a segment of so many rows stays as it is, unless merging it is due.
+        """Whether a segment of `rows` rows stays as it is, unless its merge is due.
 
         It may be called without the lock.
         """

@@ -131,7 +131,7 @@ class Kind(Protocol[M]):
         """
 
     def merging_bytes(self, stored: float) -> float:
-        """What a merge takes of memory for a row at most, of which so many bytes are in files."""
+        """The most memory that a merge takes for a row, given its bytes in files."""
 
     def read(
         self, file: SegmentFile, dead: Flags | None = None, changed: frozenset[int] = frozenset()
@@ -162,7 +162,7 @@ class Kind(Protocol[M]):
     def hits(
         self, version: Version[M], content: Content, reach: float, most: int | None
     ) -> Hits[Any]:
-        """The documents within the reach of one, the closest first, at most so many."""
+        """The documents within the reach of one, the closest first, at most `most`."""
 
     def closest(self, version: Version[M], contents: M, reach: float) -> Closest:
         """The closest document within the reach of each of some, in the version."""

@@ -108,7 +108,7 @@ def _in_all_lanes(builder: Builder, value: Any) -> Any:
 
 
 def _adder(counters: int) -> Any:
-    """The intrinsic for counters of so many bits."""
+    """The intrinsic for counters of a width in bits."""
 
     @intrinsic
     def add(

@@ -77,7 +77,7 @@ def _load_lanes(
 
 
 def spread(builder: Builder, value: Any, lanes: int) -> Any:
-    """Inside an intrinsic: a vector of so many times a value."""
+    """Inside an intrinsic: a vector that repeats a value."""
     i32 = ir.IntType(32)
     nothing = ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined)
     one = builder.insert_element(nothing, value, ir.Constant(i32, 0))

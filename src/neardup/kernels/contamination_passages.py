@@ -55,7 +55,7 @@ def longest_common_run(one: Any, other: Any, covered: Any, least: int, marked: A
         other: uint64, of those of another.
         covered: bool, one a word of `other`: it lies in a run of some length that both have; or
             empty. A longer run holds no word that lies in none.
-        least: A run of so many words marks them.
+        least: The words of the shortest run that marks them.
         marked: bool, one a word of `one`, set where it lies in such a run; or empty.
 
     Returns:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _FEW: Final = 8
 """So many and fewer are sorted by insertion alone."""
 _CROWDED: Final = np.uint64(32)
-"""A place of so many hashes shows that they are not evenly spread; a power of two."""
+"""The hashes of one place that show an uneven spread; a power of two."""
 _ZERO: Final = np.uint64(0)
 _ONE: Final = np.uint64(1)
 

@@ -233,7 +233,7 @@ def _extrapolated(
 
 
 def _unsure(sample: _Sample, matched: int, documents: int) -> list[str]:
-    """What the sample cannot tell; of all `documents` so many were matched."""
+    """Notes on what the sample does not show, where it matched `matched` of all `documents`."""
     lines = []
     if sample.fronts:
         more = f" and {len(sample.fronts) - 1} more" if len(sample.fronts) > 1 else ""

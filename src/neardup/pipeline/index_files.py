@@ -47,7 +47,7 @@ PASSED: Final = frozenset({"new", "replaced", "empty"})
 """States of documents that are passed on. One that is stored was, before its commit."""
 _MASK64: Final = (1 << 64) - 1
 _SIGNED_BITS: Final = 64
-"""Databases store fingerprints of so many bits as signed numbers."""
+"""The width of fingerprints that databases store as signed numbers."""
 HITS: Final = pa.schema(
     [("query", pa.large_string()), ("id", pa.large_string()), ("distance", pa.int16())]
 )
@@ -376,7 +376,7 @@ def fingerprints_of_numbers(texts: Any, names: Any, bits: int) -> Any:
         uint64 (n, width), masked where a text is empty.
 
     Raises:
-        DataError: If one is not a number of so many bits.
+        DataError: If one is not a number of the index's width.
     """
     width = -(-bits // 64)
     codes = np.zeros((len(texts), width), np.uint64)

@@ -68,7 +68,7 @@ class Repeated:
 
     Args:
         unit: "paragraph" or "line".
-        seen_in: In so many documents, at least; 2 or more.
+        seen_in: The least number of documents that have a unit; 2 or more.
         min_words: What has fewer words is never cut.
         keep: "first" leaves the first of equal units where it stands, "none" leaves none.
 

@@ -38,7 +38,7 @@ class RepeatedUnits:
     """Takes the units of documents, and finds those that many have.
 
     Args:
-        seen_in: In so many documents, at least.
+        seen_in: The least number of documents that have a unit.
         keeps_first: Whether the first of equal units stays.
         memory: Bytes.
         tmp: Folder for temporary files.
@@ -72,7 +72,7 @@ class RepeatedUnits:
         self._spool.close()
 
     def cuts(self, documents: int) -> RadixSpool:
-        """Group the units, of so many documents; those that are cut, by document."""
+        """Group the units of a number of documents; return those that are cut, by document."""
         cuts = RadixSpool(
             _CUT_COLUMNS, _C_DOCUMENT, self._memory, self._tmp, max(documents.bit_length(), 1)
         )

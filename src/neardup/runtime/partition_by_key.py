@@ -68,7 +68,7 @@ def by_key(
 
 
 def even_ranges(count: int, pieces: int) -> list[tuple[int, int]]:
-    """Cut 0..count-1 into at most so many ranges of about equal length.
+    """Cut 0..count-1 into a number of ranges, at most, of about equal length.
 
     Example:
         >>> even_ranges(5, 2), even_ranges(2, 8)
@@ -79,7 +79,7 @@ def even_ranges(count: int, pieces: int) -> list[tuple[int, int]]:
 
 
 def balanced_ranges(starts: Any, pieces: int) -> list[tuple[int, int]]:
-    """Cut bins into at most so many ranges that hold about equally many rows.
+    """Cut bins into a number of ranges, at most, with about equally many rows.
 
     Args:
         starts: int64 (bins + 1,): where each bin's rows begin.

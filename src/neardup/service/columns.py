@@ -90,7 +90,7 @@ def _are_fingerprints(values: pa.Array, terms: Terms) -> bool:
 
 
 def _are_below(values: pa.Array, bits: int) -> bool:
-    """Whether all are whole numbers of so many bits."""
+    """Whether all are whole numbers of a width in bits."""
     if not pa.types.is_integer(values.type):
         return False
     if not len(values):

@@ -40,7 +40,7 @@ class Deadlines:
         self._waits: set[Wait] = set()
 
     def begin(self, seconds: float, late: Callable[[], object]) -> Wait:
-        """Have `late` called unless the wait is ended within so many seconds."""
+        """Call `late` unless the wait ends within a number of seconds."""
         wait = Wait(self._time() + seconds, late)
         self._waits.add(wait)
         return wait

@@ -34,10 +34,10 @@ LEAST_SECONDS, MOST_SECONDS = 0.002, 0.008
 """Of the processor, for each thread, that a step takes: shorter ones are doubled, longer halved."""
 
 SLICES_A_THREAD: Final = 4
-"""A step is cut in so many, as some documents take longer than others."""
+"""The parts of a step for each thread: several, as some documents take longer than others."""
 
 MARKS_A_KEY: Final = 16
-"""Bits: one key in so many is taken for one that two documents of a step share."""
+"""Bits for each key: one key in this number passes by chance as shared by two documents."""
 
 WORK_IN_THREADS, REST = 1.5, 0.4
 """What a step takes in threads, all of them together, and the part of it that is one thread; by

@@ -44,7 +44,7 @@ CHUNK_FEATURES: Final = 1 << 20
 
 SAMPLE_STEP: Final = 16
 SAMPLE_RUN: Final = 64
-"""One document in SAMPLE_STEP is in the sample, so many neighbours at a time."""
+"""One document in SAMPLE_STEP is in the sample, in runs of this number of neighbours."""
 
 PARTS_A_CHUNK: Final = 512
 """Keys of more parts are written for larger chunks, so that a part's own lie together."""
@@ -136,7 +136,7 @@ def nearest_before(
         match: Least similarity, and distance, of what is found.
         workers: Number of threads; by default all available processors.
         work: Told what the search took.
-        most: Stop after about so many verified pairs; None: never.
+        most: Stop after about this number of verified pairs; None: never.
 
     Returns:
         nearest: int64 (n,): that document, or the document itself; score: float64 (n,), their
@@ -214,7 +214,7 @@ class _Run:
                 self._wait_for(matcher, steps.match, documents, keys, self.walk, seconds)
 
     def match_some(self, kernel: Any, most: int | None) -> int:
-        """Match until so many pairs are verified; how many documents are left then."""
+        """Match until a number of pairs are verified; return the number of documents left."""
         parts, left = self._parts(), self._order.size
         chunks = self.chunks(kernel)
         with contextlib.closing(chunks):
@@ -357,7 +357,7 @@ class _Run:
         return int(self._prefixes()[self._order].sum())
 
     def _parts(self, chunks: int = 1) -> Iterator[Any]:
-        """The documents in order, those of about so many chunks at a time."""
+        """The documents in order, those of a number of chunks at a time."""
         features = chunks * CHUNK_FEATURES
         sizes = np.diff(self._sets.offsets)[self._order]
         bounds = np.searchsorted(

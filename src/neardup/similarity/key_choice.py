@@ -27,7 +27,7 @@ KEYS_A_PAIR: Final = 1.5
 """Looks by rare keys for each look by the one key, from which on the one key is cheaper. More than
 one: where a key is in a document excludes some pairs, which the one key cannot."""
 LOOKS_A_KEY: Final = 50
-"""A key that is put in and looked up takes as long as so many looks: it is in distant memory."""
+"""The time to insert and look up a key, in looks: the key is in distant memory."""
 WORTH_IT: Final = 0.8
 """Some features are common where that takes less than this part of what all or none do."""
 

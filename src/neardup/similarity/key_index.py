@@ -84,7 +84,7 @@ class KeyIndex:
         self._used[VERIFIED] += pairs
 
     def make_room(self, keys: int, most_keys: Callable[[], int]) -> None:
-        """Make room for so many keys more.
+        """Make room for a number of further keys.
 
         Args:
             keys: That may be put in next.

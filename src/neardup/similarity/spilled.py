@@ -64,7 +64,7 @@ class Spill:
         return max(1, self.limit // BYTES_A_KEY)
 
     def parts(self, keys: int) -> int:
-        """How many parts an index of so many keys is cut in; a power of two.
+        """The number of parts of an index, by its number of keys; a power of two.
 
         Example:
             >>> Spill(1 << 30).parts(1000), Spill(1 << 20).parts(100_000)

@@ -248,7 +248,7 @@ def _join_tables(
 
 
 def in_batches(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of so many, as one machine writes them: a batch is a row group."""
+    """The same rows in batches of the size that one machine writes: a batch is a row group."""
     collected: list[pa.RecordBatch] = []
     room = rows
     for batch in batches:

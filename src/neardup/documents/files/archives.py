@@ -48,7 +48,7 @@ _TARS: Final[dict[str, str | None]] = {
 }
 ARCHIVES: Final = (".zip", *_TARS)
 MOST_TIMES: Final = 256
-"""An archive that unpacks to more than so many times its bytes is refused, from LEAST_BYTES on."""
+"""The largest ratio of unpacked to packed bytes of an archive above LEAST_BYTES."""
 LEAST_BYTES: Final = 1 << 30
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 _ENCRYPTED: Final = 1  # a bit of an entry's flags

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["JsonFields"]
 
 _KEPT_BYTES: Final = 4 << 20
-"""The memory that a block of up to so many was looked at in is used again: six times as much."""
+"""The largest block whose working memory, six times as much, is used again."""
 
 
 class JsonFields:

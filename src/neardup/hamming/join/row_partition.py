@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ROWS_OF_A_THREAD", "Groups", "Partition", "group_equal"]
 
 ROWS_OF_A_THREAD: Final = 1 << 16
-"""Up to so many rows are partitioned by one thread."""
+"""The most rows that one thread partitions."""
 RANGES_A_THREAD: Final = 16
 ROWS_A_RANGE: Final = 1 << 12
 

@@ -50,7 +50,7 @@ class Sink(Protocol):
         """The union-find of a thread, or an empty array to have pairs emitted."""
 
     def may_store(self, pairs: int) -> bool:
-        """Whether so many more pairs may be kept rather than only counted."""
+        """Whether a number of further pairs may be kept rather than only counted."""
 
     def add(self, packed: Packed, count: int) -> None:
         """Take pairs (uint64, left << 32 | right), and how many there are with those left out."""

@@ -35,7 +35,7 @@ SAMPLE_ROWS: Final = 1024
 
 
 def multipliers_of(width: int, family: int = 0) -> tuple[Any, ...]:
-    """Odd constants for hashing fingerprints of so many words.
+    """Odd constants for hashing fingerprints of `width` words.
 
     Rows in a bucket of one family's hash are spread by the other's.
     """
@@ -142,13 +142,13 @@ def shares_within(differ: Any, distance: int) -> Any:
 
 
 def signatures(bits: int, distance: int) -> int:
-    """How many values are within the distance of one of so many bits."""
+    """The number of values within the distance of a value, of a given width."""
     return sum(comb(bits, flips) for flips in range(min(distance, bits) + 1))
 
 
 @lru_cache(64)
 def flips(bits: int, radius: int) -> Any:
-    """The keys of so many bits that are at most `radius` from key 0, which comes first: int64.
+    """The keys of a width that are at most `radius` from key 0, which comes first: int64.
 
     Example:
         >>> flips(3, 1).tolist()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 EXTRA_BLOCKS: Final = 10
-"""Plans of up to so many blocks more than the distance are weighed."""
+"""The most blocks beyond the distance of the plans that are compared."""
 
 # A join of all rows in memory, by blocks that agree. Case: pair_plans.
 JOIN_MOST_TABLES: Final = 50_000

@@ -153,7 +153,7 @@ def plan_pairs(
 
 
 def seconds_at(plan: JoinPlan, candidates: float) -> float:
-    """Estimated time of a plan of turned blocks if it compares so many pairs."""
+    """The estimated time of a plan of flipped bits that compares a number of pairs."""
     width: int = plan.masks.shape[1]
     return plan.seconds + (candidates - plan.candidates) * JOIN_MIH_COMPARE_SECONDS * width
 
@@ -229,7 +229,7 @@ def direct_sizes(m: int, choose: int, width: int, most: int) -> Any:
 
 
 def _direct_size(tables: int, width: int) -> int:
-    """Rows of a bucket for which comparing costs as much as refining it for so many tables."""
+    """The rows of a bucket for which comparing costs as much as refining it."""
     spare = tables * join_row_seconds(width) - JOIN_RUN_SECONDS
     by_rows = 2 * spare / join_pair_seconds(width)
     by_start = tables * JOIN_REFINE_SECONDS / JOIN_RUN_SECONDS
@@ -237,7 +237,7 @@ def _direct_size(tables: int, width: int) -> int:
 
 
 def _listing(plan: JoinPlan, near: float) -> JoinPlan:
-    """The plan with the time that so many near pairs take, in each table in which they meet."""
+    """The plan with the time of near pairs added, in each table in which they meet."""
     met = JOIN_MIH_NEAR_SECONDS if plan.mih else JOIN_NEAR_SECONDS
     return replace(plan, seconds=plan.seconds + near * plan.tables * met)
 
@@ -300,7 +300,7 @@ def _turned(
         masks: uint64 (m, width), of consecutive bits.
         block_bits: How many bits each has, int64 (m,), and how likely each bit differs in two rows.
         key_bits: Most bits of a key.
-        below: None is returned for a plan of so many seconds or more.
+        below: Seconds; None is returned for a plan that takes as long or longer.
     """
     (m, codes), (sizes, differ) = masks.shape, block_bits
     blocks, candidates, seconds, first = [], 0.0, JOIN_PARTITION_SECONDS, 0

@@ -18,7 +18,7 @@ from neardup.hamming.plans.names import PlanName, join_plan_name, search_plan_na
 __all__ = ["check_join_plan", "check_search_plan", "join_flips"]
 
 TIMES_TABLES: Final = 10
-"""A plan that is named may have so many times the tables that one that is chosen has."""
+"""The most tables of a named plan, as a multiple of those of a chosen one."""
 
 
 def check_join_plan(plan: str, distance: int, bits: int) -> PlanName:

@@ -91,7 +91,7 @@ def measured_recall(
 ) -> float:
     """What share a searcher finds of the rows exactly `distance` bits from a query.
 
-    The queries are sampled rows with so many random bits turned; what is there, a scan finds.
+    The queries are sampled rows with random bits flipped; a scan finds the true matches.
     """
     if not len(codes):
         return 1.0

@@ -202,7 +202,7 @@ def in_parts(
 ) -> Neighbours:
     """Search ranges of the queries on threads; what is not asked is dropped range by range.
 
-    A query has up to so many `matches`.
+    A query has up to `matches` matches.
     """
     at_once = min(QUERIES_CUT_AT_ONCE, MATCHES_AT_ONCE // max(matches, 1))
     most = QUERIES_PER_TASK if first is None else at_once
@@ -219,7 +219,7 @@ def in_parts(
 
 
 def _range_size(count: int, workers: int, most: int) -> int:
-    """Queries of a range, at most so many: several ranges a thread, so that none waits for long."""
+    """The most queries of a range: several ranges a thread, so that none waits for long."""
     return max(1, min(most, count if workers == 1 else -(-count // (4 * workers))))
 
 

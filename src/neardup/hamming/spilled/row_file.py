@@ -104,7 +104,7 @@ class RowFile:
             read_exactly(self.numbers_fd, into, self.numbers_offset + 8 * first)
 
     def sample(self, rows: int) -> Codes:
-        """About so many rows that take part, from all over the file: uint64 (s, W)."""
+        """A sample of about a number of present rows, from all over the file: uint64 (s, W)."""
         runs = 1 if self.count <= rows else min(SAMPLE_RUNS, rows)
         size = min(self.count, rows // runs)
         starts = np.arange(runs) * (self.count // runs)

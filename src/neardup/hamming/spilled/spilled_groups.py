@@ -160,7 +160,7 @@ def keep_greedily(rows: RowFile, labels: Rows, engine: Engine, most: int) -> Non
 
 
 def label_ranges(labels: Rows, most: int) -> list[tuple[int, int]]:
-    """Cut the labels into ranges, each with at most so many rows in components of several.
+    """Cut the labels into ranges, each with at most `most` rows in components of several.
 
     Raises:
         UsageError: If a component has more.

@@ -66,9 +66,9 @@ _LOGGER: Final = logging.getLogger("neardup")
 
 TRIES: Final = 20
 MOST_FLUSHES: Final = 16
-"""A commit waits for the background where the log has so many times as many rows."""
+"""A commit waits for the background if the log has this multiple of the rows of a flush."""
 MOST_FILES: Final = 64
-"""And where so many files wait to be merged."""
+"""A commit also waits for it if this number of files waits to be merged."""
 RETRY_SECONDS: Final = 60.0
 """After a merge that failed."""
 CLOSING_SECONDS: Final = 1.0
@@ -225,7 +225,7 @@ class FolderStore:
         return {"content_bytes": self.log.look(lambda each: each.bytes_of(b"content"))}
 
     def sizes(self, file_bytes: int) -> dict[str, Any]:
-        """What `stats` say of the folder, whose segment files have so many bytes."""
+        """The folder's part of `stats`, with the bytes of its segment files."""
         log_bytes, free_bytes = self.log.look(lambda each: (each.nbytes, each.free_bytes))
         return {
             "uncommitted": self.uncommitted,
@@ -500,7 +500,7 @@ class FolderStore:
         return job
 
     def _take_numbers(self, count: int) -> int:
-        """The first of so many numbers of files, which nobody else gets."""
+        """The first of a run of new file numbers, which no other job gets."""
         number = self._next_file
         self._next_file += count
         return number

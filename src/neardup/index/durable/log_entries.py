@@ -382,7 +382,7 @@ class Head:
         self._descriptor = -1
 
     def number(self) -> int:
-        """At least so many commits there were; 0 if nobody knows."""
+        """A lower bound of the number of commits; 0 if it is unknown."""
         try:
             value = self.path.read_bytes()
             return int.from_bytes(unsealed(value, str(self.path)), "little")

@@ -54,7 +54,7 @@ class Reading:
     Args:
         path: The folder.
         pin: Of its LMDB file.
-        commits: At least so many there were when the pin was set.
+        commits: A lower bound of the number of commits when the pin was set.
     """
 
     def __init__(self, path: Path, pin: Pin, commits: int) -> None:

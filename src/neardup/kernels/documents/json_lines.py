@@ -58,7 +58,7 @@ class FieldRule(NamedTuple):
 
 
 class Records(NamedTuple):
-    """Room for what `walk_marks` finds in so many lines."""
+    """Arrays for the results of `walk_marks` in a number of lines."""
 
     ends: Any  # int64 (lines,): the byte behind each line
     accepted: Any  # bool (lines,): False for blank lines

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @inner
 def table_size(items: int) -> int:
-    """Slots, a power of two, of an open table for so many items: at least twice as many."""
+    """The slots of an open table for a number of items: a power of two, at least twice it."""
     size = 2
     while size < 2 * items:
         size *= 2

@@ -27,7 +27,7 @@ MOST_PLACE: Final = 4095
 """Of the place of a feature in the order, an entry holds up to this: a smaller one is safe."""
 MOST_BUCKETS: Final = 1 << 16
 _AHEAD: Final = 16
-"""A feature's rank is fetched so many features before it is looked at."""
+"""The distance, in features, at which a feature's rank is prefetched."""
 _MIX: Final = np.uint64(0xBF58476D1CE4E5B9)
 
 
@@ -293,10 +293,10 @@ def count_heavy(
     Args:
         features: uint64.
         offsets: int64 (m + 1,): of the sets.
-        step: Of so many sets only the first is looked at.
+        step: One set in `step` is counted.
         counters: uint8 (2**b,): scratch.
         bits: From b up: there are 2**bits counters, of which these are one part after the other.
-        least: A feature is heavy if so many of these have it or more, up to 255.
+        least: The counted sets from which on a feature is heavy, up to 255.
 
     Returns:
         keys, uint64, an open table; counts, int64.

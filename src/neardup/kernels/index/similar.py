@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 LONG_BUCKET: Final = 32
 ENTRIES_A_WORD: Final = 4
-"""An entry takes as long as so many words of sketches that stand one after the other."""
+"""The time of an entry, in words of consecutive sketches."""
 TELLING_BITS: Final = 24
 """Of a word: sketches of different sets differ in 32, hardly ever in fewer than so many."""
 _PLACE: Final = np.uint64(0xFFF)
@@ -144,7 +144,7 @@ def _first_entry(postings: Any, begin: int, end: int, number: int) -> int:
 
 @inner
 def _entries_of(spread: Any, postings: Any, most: int) -> int:
-    """Entries of a feature's bucket, at most so many; the first and the last are fetched."""
+    """The entries of a feature's bucket, up to a limit; the first and the last are prefetched."""
     bucket = bucket_of(spread, postings.bits)
     begin, end = np.int64(postings.starts[bucket]), np.int64(postings.starts[bucket + 1])
     prefetch(postings.entries, begin)
@@ -154,7 +154,7 @@ def _entries_of(spread: Any, postings: Any, most: int) -> int:
 
 @inner
 def _first_near(mine: Any, sets: Any, number: int, last: int, most: int) -> int:
-    """The first set from `number` on whose sketch differs in at most so many bits, or `last`."""
+    """The first set from `number` on whose sketch differs in few enough bits, or `last`."""
     sketches, one, two = sets.sketches, mine[0], mine[1]
     if sets.words == SKETCH_WORDS:
         while number < last:

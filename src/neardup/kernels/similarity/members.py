@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 MARKS_A_SLOT: Final = 8
 AT_ONCE: Final = 32
-"""Features are looked up in the marks so many at a time."""
+"""The features that are looked up in the marks at a time."""
 
 
 def members_room(features: int) -> int:
-    """Words of working memory for the members of a document of so many features."""
+    """The words of working memory for the members of a document, by its features."""
     return 5 * features + 5
 
 

@@ -127,7 +127,7 @@ def count_cells(
 
 
 def beyond_slots(features: int) -> int:
-    """Slots of a table that holds all cells which so many features can bring beyond MOST."""
+    """The slots of a table for all cells that a number of features can bring beyond MOST."""
     return 1 << max(4, (2 * (features // (MOST + 1) + 1) - 1).bit_length())
 
 

@@ -45,7 +45,7 @@ class Sample:
         return len(self) == self.documents
 
     def part(self, count: int) -> Sample:
-        """A random sample of so many of these."""
+        """A random sample of a number of these documents."""
         chosen = pa.array(np.sort(np.argsort(self.place, kind="stable")[:count]))
         place = self.place[chosen.to_numpy()]
         texts, names = self.texts.take(chosen), self.names.take(chosen)

@@ -165,7 +165,7 @@ MOST_PAIRS: Final = 20_000_000
 MOST_NEAR: Final = 2_000_000
 """Pairs within a distance that are looked at; smaller distances are where there are more."""
 MOST_GROUPED: Final = 500_000
-"""Groups are made where so many pairs match at most; beyond that they are hardly any use."""
+"""The most matching pairs of which groups are made; groups of more are hardly of use."""
 BANDS: Final = 20
 
 

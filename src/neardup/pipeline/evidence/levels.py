@@ -96,7 +96,7 @@ def find_levels(
         rule: How.
         workers: Threads.
         lowest: As `lowest_threshold` gave it.
-        most_pairs: Stop after about so many verified pairs.
+        most_pairs: Stop after about this number of verified pairs.
     """
     rows, kept = np.arange(order.size), decision.kept
     similarity = decision.similarity

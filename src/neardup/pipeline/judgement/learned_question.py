@@ -37,7 +37,7 @@ MOST_ADVISED: Final = 60
 EQUAL: Final = 0.005
 """Of F1: such questions are taken as equal."""
 ANYWHERE: Final = 4
-"""Each so manyth pair comes from any level of similarity, whatever is known."""
+"""One pair in this number comes from any level of similarity, whatever is known."""
 _MIDDLE: Final = 0.6
 _SPREAD: Final = 0.2
 _PRIOR_MEAN: Final = (0.0, 2.5)

@@ -183,7 +183,7 @@ class _Features:
         return 1.0 if self.tokens == "words" else self.sample.word_characters
 
     def words_of(self, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """Words of documents with so many features; two characters where unspaced."""
+        """The words of documents, by their features; two characters where unspaced."""
         return (sizes + self.ngram - 1) / self._characters
 
     def similarity_left(

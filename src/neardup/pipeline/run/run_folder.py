@@ -125,7 +125,7 @@ class RunFolder:
             file.cut(ends[name])
 
     def commit(self, documents: int, content: int) -> None:
-        """Make a checkpoint: everything that the data files hold belongs to so many documents.
+        """Make a checkpoint: the data files hold everything of a number of documents.
 
         Args:
             documents: How many there are in all, from the first one on.
