@@ -68,10 +68,27 @@ def cores(page: Path) -> str:
     record = newest("cores")
     rows = []
     for line in record.value["lines"]:
-        command, _, step = line["name"].removesuffix(": two cores against one").rpartition(", ")
+        measured, _, what = line["name"].rpartition(": ")
+        if what != "two cores against one":
+            continue
+        command, _, step = measured.rpartition(", ")
         figures = [f"{line['other']:.2f}", f"{line['figure']:.2f}", f"{line['ratio']:.1f}"]
         rows.append([f"`{command}`", step, *figures])
     return table("command, output | step | one core | two cores | times", rows, "llrrr") + told(
+        page, record
+    )
+
+
+def bounds(page: Path) -> str:
+    """How many times as quick as one worker a run can be at most, by cores; what one takes."""
+    record = newest("cores")
+    runs: dict[str, list[str]] = {}
+    for line in record.value["lines"]:
+        run, _, what = line["name"].rpartition(": ")
+        if what != "two cores against one":
+            runs.setdefault(run.removeprefix("dedup of "), []).append(f"{line['figure']:.1f}")
+    head = "input, output | 2 cores | 4 | 8 | 16 | 32 | 64 | one worker, s a GB | 16 workers take"
+    return table(head, [[run, *figures] for run, figures in runs.items()], "lrrrrrrrr") + told(
         page, record
     )
 
@@ -403,6 +420,7 @@ TABLES: Final[dict[str, Callable[[Path], str]]] = {
     "measured": measured,
     "dedup-similarity": dedup_similarity,
     "cores": cores,
+    "bounds": bounds,
     "skew": skew,
     "large-k": large_k,
     "accuracy": accuracy,
