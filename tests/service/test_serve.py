@@ -200,6 +200,7 @@ REFUSED = {
         "query", b'{"text": "a b c d", "similarity": 0.1}', {}, 422, "invalid-document",
     ),
     "an id of another kind": ("seen", b'{"id": 5, "text": "a b c d e"}', {}, 409, "other-ids"),
+    "a first id of another kind": ("first", b'{"id": 5, "text": "a b"}', {}, 409, "other-ids"),
     "a long id": ("remove", b'{"id": "%s"}' % (b"i" * 2000), {}, 413, "too-large"),
     "a long text": (
         "seen", b'{"id": "x", "text": "%s"}' % (b"a " * (3 << 20)), {}, 413, "too-large",

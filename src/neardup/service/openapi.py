@@ -187,7 +187,8 @@ def _rows_operation(name: str, kind: Any, answer: Any, title: str) -> dict[str, 
         ARROW: {"type": "string"},
     }
     writes = ("key-only-reads", "read-only", "other-ids", "too-late", "write-failed", "disk-full")
-    names = (*_READ, *_READ_TOO, *_WAITS, *(writes if name in {"seen", "add", "remove"} else ()))
+    more = {"seen": writes, "add": writes, "remove": writes, "first": ("other-ids",)}
+    names = (*_READ, *_READ_TOO, *_WAITS, *more.get(name, ()))
     return {
         "operationId": name,
         "summary": title,

@@ -300,6 +300,9 @@ class AskFirst(Ask):
     def check(self, row: First) -> Any:
         """See Rows."""
         check_id(row.id, self._terms.limits)
+        kind = self._index.id_kind
+        if kind not in {None, "int" if isinstance(row.id, int) else "str"}:
+            raise Problem("other-ids", f"the ids of this index are of kind {kind}")
         check_reach(row, self._terms)
         return super().check(row)
 
