@@ -51,11 +51,9 @@ class Addresses:
             taken = pa.chunked_array(self._ids, pa.large_string()).take(pa.array(documents))
             return pa.concat_arrays(taken.chunks) if taken.num_chunks != 1 else taken.chunk(0)
         batches = np.searchsorted(self._begins, documents, side="right") - 1
-        rows = np.empty(len(documents), np.int64)
-        for batch in np.unique(batches).tolist():
-            places = np.flatnonzero(batches == batch)
-            rows[places] = self._rows[batch][documents[places] - self._begins[batch]]
-        numbers = pa.array(rows).cast(pa.large_string())
+        if len(self._rows) != 1:
+            self._rows = [np.concatenate([np.zeros(0, np.int64), *self._rows])]
+        numbers = pa.array(self._rows[0][documents]).cast(pa.large_string())
         names = pa.array([f"{name}:" if name else "" for name in self._names], pa.large_string())
         of = pa.array(np.array(self._sources, np.int64)[batches])
         return pc.binary_join_element_wise(
