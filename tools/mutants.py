@@ -19,6 +19,7 @@ import contextlib
 import difflib
 import functools
 import itertools
+import json
 import os
 import random
 import resource
@@ -77,10 +78,11 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Tests:
-    """Tests: the lines of each file that they run, and their seconds."""
+    """Tests by number with their seconds, and the numbers of those that run a line of a file."""
 
-    lines: dict[str, dict[int, list[str]]]
-    seconds: dict[str, float]
+    names: list[str]
+    seconds: list[float]
+    lines: dict[str, dict[str, list[int]]]
 
 
 def main() -> None:
@@ -103,7 +105,7 @@ def main() -> None:
         os.environ["PYTHONPATH"] = str(copy / "src")
         folders = sorted({each for room in given.rooms for each in ROOMS[room]})
         tests = recorded(given.record or copy.parent / "record", copy, folders, given.quick)
-        print(f"{len(tests.seconds)} tests", flush=True)
+        print(f"{len(tests.names)} tests", flush=True)
         for room in given.rooms:
             mutants = draw(files_of(copy, room), given.count, random.Random(given.seed))
             print(row(room, [try_one(copy, each, tests, room) for each in mutants]), flush=True)
@@ -218,7 +220,7 @@ def recorded(file: Path, copy: Path, folders: list[str], quick: bool) -> Tests:
     """Read which tests run what; where there is no such file, run them and write it."""
     if not file.exists():
         record(file.resolve(), copy, [f"tests/{each}" for each in folders], quick=quick)
-    return Tests(*ast.literal_eval(file.read_text("utf8")))
+    return Tests(**json.loads(file.read_bytes()))
 
 
 def record(file: Path, copy: Path, folders: list[str], *, quick: bool) -> None:
@@ -234,9 +236,17 @@ def record(file: Path, copy: Path, folders: list[str], *, quick: bool) -> None:
         meter.stop()
         data = meter.get_data()
         names = {str(Path(name).relative_to(copy)): name for name in data.measured_files()}
-        lines = {short: data.contexts_by_lineno(name) for short, name in names.items()}
         passing = {k: v for k, v in recorder.seconds.items() if k not in recorder.failing}
-        file.write_text(repr((lines, passing)), "utf8")
+        numbers = {name: number for number, name in enumerate(passing)}
+        lines = {
+            short: {
+                line: [numbers[each] for each in contexts if each in numbers]
+                for line, contexts in data.contexts_by_lineno(name).items()
+            }
+            for short, name in names.items()
+        }
+        result = {"names": list(passing), "seconds": list(passing.values()), "lines": lines}
+        file.write_text(json.dumps(result), "utf8")
         return 0
 
     code, output = in_fork(run, copy, limit=3600)
@@ -284,15 +294,15 @@ def try_mutant(copy: Path, mutant: Mutant, tests: Tests) -> str:
     mutant.path.write_text(after, "utf8")
     end = "survives"
     if chosen:
-        seconds = sum(tests.seconds[name] for name in chosen)
-        end = run_tests(copy, chosen, limit=20 + 2 * seconds)
+        seconds = sum(tests.seconds[number] for number in chosen)
+        end = run_tests(copy, [tests.names[number] for number in chosen], limit=20 + 2 * seconds)
     mutant.path.write_text(before, "utf8")
     if end == "survives":
         end += f" {len(chosen)} tests\n{difference(copy, mutant.path, before, after)}"
     return end
 
 
-def chosen_tests(path: str, before: str, after: str, tests: Tests) -> list[str]:
+def chosen_tests(path: str, before: str, after: str, tests: Tests) -> list[int]:
     """The tests that run the statement which a change is in, the quickest first.
 
     The slowest are left out where all together would take longer than MOST_SECONDS.
@@ -300,10 +310,10 @@ def chosen_tests(path: str, before: str, after: str, tests: Tests) -> list[str]:
     lines = zip(before.splitlines(), after.splitlines(), strict=False)
     number = next(i for i, (old, new) in enumerate(lines, 1) if old != new)
     runs = tests.lines.get(path, {})
-    names = {name for line in statement(before, number) for name in runs.get(line, ())}
-    ordered = sorted(names & tests.seconds.keys(), key=tests.seconds.__getitem__)
-    sums = itertools.accumulate(tests.seconds[name] for name in ordered)
-    return [name for name, total in zip(ordered, sums, strict=True) if total < MOST_SECONDS]
+    chosen = {each for line in statement(before, number) for each in runs.get(str(line), ())}
+    ordered = sorted(chosen, key=tests.seconds.__getitem__)
+    sums = itertools.accumulate(tests.seconds[each] for each in ordered)
+    return [each for each, total in zip(ordered, sums, strict=True) if total < MOST_SECONDS]
 
 
 def statement(source: str, line: int) -> range:

@@ -141,6 +141,15 @@ def test_words_stand_in_the_same_places_behind_any_ascii(
     assert behind[2][len(spans) :].tolist() == alone[2].tolist()
 
 
+def test_a_character_that_combines_changes_no_place_but_that_of_its_word() -> None:
+    text = "one two e\u0301te\u0301 and a\u0308o\u0308 end"
+    data = np.frombuffer(text.encode(), np.uint8)
+    begins, ends, *_ = placed_words(data, words_cut(), 3)
+    lengths = [len(word.encode()) for word in text.split()]
+    assert (ends - begins).tolist() == lengths
+    assert begins.tolist() == [sum(lengths[:at]) + at for at in range(len(lengths))]
+
+
 @settings(max_examples=examples(300, 60))
 @given(st.lists(st.booleans(), max_size=24))
 def test_the_segments_are_the_maximal_ones(covered: list[bool]) -> None:
