@@ -360,7 +360,7 @@ def in_fork(work: Callable[[], int], folder: Path, limit: float) -> tuple[int, s
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
-    code = wait(pid, 4 * limit)
+    code = wait(pid, 20 * limit)
     return code, output.read_text("utf8", errors="replace")
 
 

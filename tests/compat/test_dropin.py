@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
+from itertools import combinations_with_replacement
 from typing import Any
 
 import pytest
@@ -55,6 +56,13 @@ def test_a_text_is_its_windows_of_4_letters(text: str, f: int) -> None:
     windows = [kept[i : i + 4] for i in range(max(len(kept) - 3, 1))]
     assert Simhash(text, f).value == slow({w: windows.count(w) for w in windows}, f)
     assert Simhash(text, f, hashfunc=digest).value == Simhash(text, f).value
+
+
+def test_a_window_may_have_any_number_of_bytes() -> None:
+    letters = "aé你𠀀"  # of 1 to 4 bytes
+    for size in range(5):
+        for window in map("".join, combinations_with_replacement(letters, size)):
+            assert Simhash(window).value == slow({window: 1}), window
 
 
 tokens = st.text(max_size=70)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from neardup.hamming.search import closest_rows as closest
 from neardup.hamming.search import table_search
 from neardup.hamming.search.build import build_searcher, plan_for
+from neardup.hamming.search.searchers import FEW_HITS, first_hits
 
 WIDTHS = {8: 1, 64: 1, 70: 2}
 
@@ -57,3 +58,14 @@ def test_the_closest_of_all_parts_is_the_first_of_the_closest(
         assert found.distances[q] == (distance + 1 if best is None else best[0])
         assert found.parts[q] == (-1 if best is None else best[1])
         assert best is None or found.rows[q] == best[2]
+
+
+def test_of_many_hits_the_nearest_are_the_first() -> None:
+    rows = np.arange(2 * FEW_HITS)
+    hits = np.stack([rows, np.where(rows % 50 == 49, 1, 3)])
+    first, count = first_hits(hits, 10, None)
+    assert count == 2 * FEW_HITS
+    assert sorted(first) == [(1, row) for row in range(49, 549, 50)][:10]
+    dead = rows % 100 == 99
+    first, count = first_hits(hits, 5, dead)
+    assert sorted(first) == [(1, row) for row in range(49, 549, 100)][:5]

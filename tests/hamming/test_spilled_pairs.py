@@ -42,6 +42,21 @@ def found(source: Any, distance: int, bits: int | None = None, **options: Any) -
     return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
 
 
+@pytest.mark.parametrize("width", [1, 2])
+def test_a_map_of_a_file_is_read_where_it_is(tmp_path: Path, width: int) -> None:
+    codes = np.arange(12 * width, dtype=np.uint64).reshape(12, width)
+    np.save(tmp_path / "codes.npy", codes[:, 0] if width == 1 else codes)
+    mapped = np.load(tmp_path / "codes.npy", mmap_mode="r")
+    assert found(mapped, 2) == found(codes, 2) != []
+
+
+def test_a_value_of_a_map_that_has_more_bits_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "codes.npy", np.array([1, 2, 1 << 40], np.uint64))
+    mapped = np.load(tmp_path / "codes.npy", mmap_mode="r")
+    with pytest.raises(UsageError, match="40"):
+        found(mapped, 1, 40)
+
+
 @pytest.mark.parametrize("bits", [7, 64, 65, 128])
 @pytest.mark.parametrize("shape", ["plain", "equal", "constant", "ball"])
 def test_many_slabs_and_splits_find_what_comparing_all_finds(bits: int, shape: str) -> None:

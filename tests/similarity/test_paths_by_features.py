@@ -100,6 +100,15 @@ def test_paths_through_chains_of_crowds(
     assert ways(feature_sets(documents), kept_by, match) == expected
 
 
+def test_the_way_goes_on_where_the_rarest_feature_is_not_shared() -> None:
+    common = set(range(1, 8))
+    documents = [common | {10}, common | {11}, (common - {1}) | {11, 12}]
+    match, kept_by = Match(0.7), [0, 0, 0]
+    expected = paths_by_definition(kept_by, brute_force(documents, match))
+    assert expected == [0, 0, 1]
+    assert ways(feature_sets(documents), np.array(kept_by), match) == expected
+
+
 def test_many_calls_and_chunks_go_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:
     documents = [set(range(i, i + 12)) for i in range(100)]
     sets, kept_by = feature_sets(documents), np.zeros(100, np.int64)
