@@ -74,7 +74,7 @@ def serve(
 ) -> None:
     """Answer "have I seen this?" over HTTP: one index a process, safe against crashes.
 
-    Needs pip install 'neardup[serve]'. The log goes to the standard error, a line of JSON each.
+    Requires the extra serve. The log goes to the standard error, a line of JSON each.
     SIGTERM and Ctrl-C end it in good order.
 
     Pages for the browser: / asks what is near a text, and shows the state; /compare shows two texts
