@@ -152,8 +152,8 @@ class TooManyPairsError(NeardupError, MemoryError):
         self.count = count
         self.limit = limit
         self.at_least = at_least
-        found = f"{'at least ' if at_least else ''}{count:,} pairs"
+        pairs = f"{'at least ' if at_least else ''}{count:,} pairs"
         super().__init__(
-            f"{found}, more than the {limit:,} that fit: pass a smaller distance, a higher"
+            f"{pairs}, more than the {limit:,} that fit: pass a smaller distance, a higher"
             " limit, or use `neardup dedup --clusters`, which never stores pairs"
         )

@@ -43,12 +43,12 @@ class Cut:
 
     def stretches(self, passages: Iterable[Sequence[int]]) -> list[tuple[int, int]]:
         """What is cut out: begin and end of each stretch, ascending; what meets is one."""
-        found: list[tuple[int, int]] = []
+        stretches: list[tuple[int, int]] = []
         for begin, end in sorted(
             (max(0, x[0] - self.around), x[1] + self.around) for x in passages
         ):
-            if found and begin <= found[-1][1]:
-                found[-1] = found[-1][0], max(end, found[-1][1])
+            if stretches and begin <= stretches[-1][1]:
+                stretches[-1] = stretches[-1][0], max(end, stretches[-1][1])
             else:
-                found.append((begin, end))
-        return found
+                stretches.append((begin, end))
+        return stretches

@@ -56,11 +56,11 @@ class FindingLog:
         """Begin after what the kept file holds."""
         self._spool = FeatureSpool(limit, tmp, kept)
 
-    def add(self, found: Sequence[Finding], addresses: Sequence[str]) -> None:
+    def add(self, findings: Sequence[Finding], addresses: Sequence[str]) -> None:
         """Append findings, with the names of their documents; FileError if the disk is full."""
-        for at in range(0, len(found), _ROWS_AT_ONCE):
+        for at in range(0, len(findings), _ROWS_AT_ONCE):
             part = slice(at, at + _ROWS_AT_ONCE)
-            self.add_encoded(encoded(found[part], addresses[part]))
+            self.add_encoded(encoded(findings[part], addresses[part]))
 
     def add_encoded(self, data: bytes) -> None:
         """Append what `encoded` gave."""
@@ -80,9 +80,9 @@ class FindingLog:
         self._spool.close()
 
 
-def encoded(found: Sequence[Finding], addresses: Sequence[str]) -> bytes:
+def encoded(findings: Sequence[Finding], addresses: Sequence[str]) -> bytes:
     """Findings, with the names of their documents, as bytes that `FindingLog.batches` reads."""
-    columns = {name: [getattr(each, name) for each in found] for name in _SCHEMA.names[1:]}
+    columns = {name: [getattr(each, name) for each in findings] for name in _SCHEMA.names[1:]}
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, _SCHEMA) as stream:
         stream.write_table(pa.table({"address": addresses, **columns}, _SCHEMA))

@@ -45,41 +45,43 @@ class Coverage:
         self._rule = questions.rule.published
         self._words: dict[int, Any] = {}
 
-    def add(self, found: Iterable[Finding]) -> None:
+    def add(self, findings: Iterable[Finding]) -> None:
         """Take findings of any documents, if the runs of all of them count together."""
         if self._rule is None or self._rule.coverage is None or not self._rule.anywhere:
             return
-        for each in found:
+        for each in findings:
             self._words[each.question] = self._words.get(each.question, False) | each.covered
 
-    def enough(self, found: Sequence[Finding]) -> list[bool]:
+    def enough(self, findings: Sequence[Finding]) -> list[bool]:
         """Which of some findings count, after all were added; one of a question again by itself."""
         rule = self._rule
         if rule is None or rule.coverage is None:
-            return [True] * len(found)
-        words: list[Any] = [self._words.get(x.question, x.covered) for x in found]
+            return [True] * len(findings)
+        words: list[Any] = [self._words.get(x.question, x.covered) for x in findings]
         return [rule.is_covered(int(np.count_nonzero(own)), own.size) for own in words]
 
 
-def covered_enough(found: Sequence[Finding], questions: Questions) -> list[Finding]:
+def covered_enough(findings: Sequence[Finding], questions: Questions) -> list[Finding]:
     """The findings that `Coverage` counts, of those of all documents."""
     coverage = Coverage(questions)
-    coverage.add(found)
-    return [each for each, enough in zip(found, coverage.enough(found), strict=True) if enough]
+    coverage.add(findings)
+    return [
+        each for each, enough in zip(findings, coverage.enough(findings), strict=True) if enough
+    ]
 
 
-def findings_table(found: Sequence[Finding], questions: Questions) -> pa.Table:
+def findings_table(findings: Sequence[Finding], questions: Questions) -> pa.Table:
     """The findings, a row each; see FINDINGS."""
     columns: dict[str, list[Any]] = {
-        "document": [each.document for each in found],
-        "question": [each.question for each in found],
-        "share": [each.share for each in found],
-        "run": [each.run for each in found],
-        "start": [each.passages[0][0] for each in found],
-        "end": [each.passages[0][1] for each in found],
-        "rule": [_rule(each, questions) for each in found],
-        "text": [each.text for each in found],
-        "passages": [each.passages[1:] for each in found],
+        "document": [each.document for each in findings],
+        "question": [each.question for each in findings],
+        "share": [each.share for each in findings],
+        "run": [each.run for each in findings],
+        "start": [each.passages[0][0] for each in findings],
+        "end": [each.passages[0][1] for each in findings],
+        "rule": [_rule(each, questions) for each in findings],
+        "text": [each.text for each in findings],
+        "passages": [each.passages[1:] for each in findings],
     }
     return pa.table(columns, FINDINGS)
 
@@ -95,25 +97,25 @@ def _rule(finding: Finding, questions: Questions) -> str:
 
 
 def uncommon_shares(
-    found: Sequence[Finding], questions: Questions, having: Rows, most: float
+    findings: Sequence[Finding], questions: Questions, having: Rows, most: float
 ) -> list[float | None]:
     """The share of each question's features that are not common; None where all of them are.
 
     Args:
-        found: The findings.
+        findings: The findings.
         questions: What was looked for.
         having: int64: how many of the documents have each feature of the search.
         most: A feature is common if more documents than this have it.
     """
     common = _common_features(questions, having, most)
     shares: list[float | None] = []
-    for each in found:
+    for each in findings:
         own = _without(questions.features_of(each.question), common)
         shares.append(_without(each.shared, common).size / own.size if own.size else None)
     return shares
 
 
-def leaks(found: Sequence[Finding], questions: Questions, having: Rows, most: float) -> Flags:
+def leaks(findings: Sequence[Finding], questions: Questions, having: Rows, most: float) -> Flags:
     """Which findings stand without what is common.
 
     By share: enough of the question's other features are there. By a run: not all of it is common.
@@ -122,8 +124,8 @@ def leaks(found: Sequence[Finding], questions: Questions, having: Rows, most: fl
     from neardup.kernels.contamination import BY_RUN, BY_SHARE
 
     common = _common_features(questions, having, most)
-    stand = np.zeros(len(found), np.bool_)
-    for row, each in enumerate(found):
+    stand = np.zeros(len(findings), np.bool_)
+    for row, each in enumerate(findings):
         own = _without(questions.features_of(each.question), common)
         if each.why & BY_SHARE and own.size:
             shared = _without(each.shared, common).size

@@ -75,7 +75,7 @@ def findings_of(block: TextBlock, first: int, hits: Any, questions: Questions) -
     published = questions.rule.published
     marks_words = published is not None and published.coverage is not None
     marks, passages = mark_passages(
-        data, block.offsets, hits, places, words_cut(questions.rule), questions.asked, marks_words
+        data, block.offsets, hits, places, words_cut(questions.rule), questions.arrays, marks_words
     )
     ranges = passages.tolist()
     behind = 0

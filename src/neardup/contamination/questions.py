@@ -15,7 +15,7 @@ from neardup.runtime.arrays import frozen
 if TYPE_CHECKING:
     from neardup.contamination.rules import LeakRule
     from neardup.kernels.contamination import Lookup, Phrases, Shares
-    from neardup.kernels.contamination_passages import Asked
+    from neardup.kernels.contamination_passages import QuestionArrays
     from neardup.kernels.features.token_arguments import Cutting
     from neardup.runtime.types import Hashes, Offsets, Rows
 
@@ -73,11 +73,11 @@ class Questions:
         return np.diff(self.feature_starts)
 
     @property
-    def asked(self) -> Asked:
+    def arrays(self) -> QuestionArrays:
         """As the kernel that marks passages takes them."""
-        from neardup.kernels.contamination_passages import Asked
+        from neardup.kernels.contamination_passages import QuestionArrays
 
-        return Asked(
+        return QuestionArrays(
             self.words, self.starts, self.features, self.feature_starts, self.shares.least,
             self.rule.share is not None, self.rule.run or 0, FEATURE_WORDS,
         )  # fmt: skip
@@ -143,10 +143,10 @@ def _distinct_runs(
     """
     owners, hashes = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)]
     for width, own in ((FEATURE_WORDS, sizes > _PAIR), (_PAIR, sizes == _PAIR)):
-        found, starts = runs[width]
+        run_hashes, starts = runs[width]
         owner = np.repeat(np.arange(sizes.size), np.diff(starts))
         owners.append(owner[own[owner]])
-        hashes.append(found[own[owner]])
+        hashes.append(run_hashes[own[owner]])
     known, numbers = np.unique(np.concatenate(hashes), return_inverse=True)
     keys = np.unique(np.concatenate(owners) * known.size + numbers)  # a sort of single numbers
     owner, numbers = np.divmod(keys, max(1, known.size))

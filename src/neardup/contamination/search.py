@@ -65,15 +65,15 @@ class Search:
     def add(self, texts: pa.LargeStringArray) -> list[Finding]:
         """Search the next documents; findings in order of document, then of question."""
         blocks = list(text_blocks(texts, BLOCK_BYTES))
-        found: list[list[Finding]] = [[] for _ in blocks]
+        findings: list[list[Finding]] = [[] for _ in blocks]
 
         def run(thread: int, task: tuple[int, TextBlock]) -> None:
             place, block = task
-            found[place] = list(self._in_block(thread, block))
+            findings[place] = list(self._in_block(thread, block))
 
         in_threads(self._workers, run, enumerate(blocks))
         self.documents += len(texts)
-        return [each for of_block in found for each in of_block]
+        return [each for of_block in findings for each in of_block]
 
     def _in_block(self, thread: int, block: TextBlock) -> Iterator[Finding]:
         from neardup.kernels.contamination import search_block

@@ -62,10 +62,12 @@ class Extraction:
             if self._mode is None and is_page is None and self._is_first:
                 self._is_first, self._warning = False, markup_in(batch.texts, _SAMPLE)
             return batch
-        wanted = is_page if self._mode is None and is_page is not None else [True] * len(batch.rows)
+        is_extracted = (
+            is_page if self._mode is None and is_page is not None else [True] * len(batch.rows)
+        )
         texts: list[Any] = batch.texts.to_pylist()
         for i, text in enumerate(texts):
-            if wanted[i] and has_markup(text):
+            if is_extracted[i] and has_markup(text):
                 texts[i] = self._extract(text)
                 self._count += 1
         return replace(batch, texts=string_array(texts))

@@ -183,8 +183,8 @@ def main_extractor(by: str, *, chosen: bool = True) -> Callable[[str], str]:
         ) from None
 
     def extract(page: str) -> str:
-        found = find(page)
-        return found if found.strip() else visible_text(page)
+        content = find(page)
+        return content if content.strip() else visible_text(page)
 
     return extract
 
@@ -193,8 +193,8 @@ def _by_resiliparse() -> Callable[[str], str]:
     from resiliparse.extract.html2text import extract_plain_text
 
     def find(page: str) -> str:
-        found: str = extract_plain_text(page, main_content=True, alt_texts=False)
-        return found
+        content: str = extract_plain_text(page, main_content=True, alt_texts=False)
+        return content
 
     return find
 
@@ -206,8 +206,8 @@ def _by_trafilatura() -> Callable[[str], str]:
     logging.getLogger("trafilatura").addHandler(logging.NullHandler())
 
     def find(page: str) -> str:
-        found: str | None = extract(page, include_comments=False)
-        return found or ""
+        content: str | None = extract(page, include_comments=False)
+        return content or ""
 
     return find
 
@@ -286,5 +286,5 @@ def _told(pages: int, seen: int) -> str | None:
 
 def declared_encoding(page: bytes) -> str | None:
     """The encoding that a page's own head names, or None."""
-    found = _CHARSET.search(page, 0, _HEAD_BYTES)
-    return None if found is None else found[1].decode("ascii")
+    match = _CHARSET.search(page, 0, _HEAD_BYTES)
+    return None if match is None else match[1].decode("ascii")

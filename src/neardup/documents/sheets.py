@@ -74,8 +74,8 @@ def read_sheet(
     check_size(name, data, most_text)
     try:
         with CalamineWorkbook.from_filelike(io.BytesIO(data)) as book:
-            found = [book.get_sheet_by_name(each) for each in book.sheet_names]
-            full = [sheet for sheet in found if sheet.start is not None]
+            sheets = [book.get_sheet_by_name(each) for each in book.sheet_names]
+            full = [sheet for sheet in sheets if sheet.start is not None]
             names = [sheet.name for sheet in full]
             first = _place(name, names, sheet_name)
             cells = full[first].to_python() if full else []
@@ -100,14 +100,14 @@ def read_sheet(
     return Sheet(title, names, header, rows, [n for n, _ in numbered[1:]])
 
 
-def _place(name: str, names: list[str], wanted: str | None) -> int:
+def _place(name: str, names: list[str], sheet: str | None) -> int:
     """Where the sheet is among those with cells."""
-    if wanted is None:
+    if sheet is None:
         return 0
-    if wanted not in names:
+    if sheet not in names:
         there = ", ".join(f'"{each}"' for each in names) or "none"
-        raise UsageError(f'{name}: no sheet "{wanted}" with cells; there are {there}')
-    return names.index(wanted)
+        raise UsageError(f'{name}: no sheet "{sheet}" with cells; there are {there}')
+    return names.index(sheet)
 
 
 def as_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.Table:

@@ -167,9 +167,9 @@ class Source(ABC):
         """
         self.write_joined([self], [keep], target)
 
-    def begin_writing(self, told: Callable[[int], object] | None, workers: int) -> None:
-        """Let `told` know of the bytes of input that writing goes through, and take threads."""
-        self._told, self._gone, self.workers = told, 0, workers
+    def begin_writing(self, tell: Callable[[int], object] | None, workers: int) -> None:
+        """Let `tell` know of the bytes of input that writing goes through, and take threads."""
+        self._told, self._gone, self.workers = tell, 0, workers
 
     def went_to(self, place: int) -> None:
         """Report the bytes of input that writing has read, as compressed."""

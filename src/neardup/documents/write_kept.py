@@ -49,13 +49,13 @@ def plan_outputs(sources: Sequence[Source], out: str) -> list[tuple[str, list[in
         check_no_file(out)
         return _plan_folder(sources, out)
     _check_joinable(sources)
-    wanted = None if out == "-" else format_of_path(out)
+    output_format = None if out == "-" else format_of_path(out)
     check_extension(out, keeps=True)
     is_json = ending_of(out) == ".json" and sources[0].format == "json"
     allowed = (None, sources[0].format, *sources[0].also_written)
-    if wanted not in allowed and not is_json:
+    if output_format not in allowed and not is_json:
         raise UsageError(
-            f"{out} would be {wanted}, but {sources[0].name} is {sources[0].format};"
+            f"{out} would be {output_format}, but {sources[0].name} is {sources[0].format};"
             " records keep their format: use its extension"
         )
     sources[0].check_output(out)
@@ -67,7 +67,7 @@ def write_outputs(
     keep_masks: Sequence[npt.NDArray[np.bool_]],
     out: str,
     outputs: OutputSet,
-    told: Callable[[int], object] | None = None,
+    tell: Callable[[int], object] | None = None,
     workers: int | None = 1,
 ) -> list[str]:
     """Write the kept records of inputs that have been read; the caller commits.
@@ -77,7 +77,7 @@ def write_outputs(
         keep_masks: For each input a bool array, one flag for each accepted record.
         out: As for `plan_outputs`.
         outputs: The set that the outputs become part of.
-        told: Called with the bytes of input that were gone through since; all in all their sizes.
+        tell: Called with the bytes of input that were gone through since; all in all their sizes.
         workers: Threads; the processors at hand if None. The same bytes come of any number.
 
     Returns:
@@ -89,7 +89,7 @@ def write_outputs(
     """
     plan = plan_outputs(sources, out)
     for source in sources:
-        source.begin_writing(told, worker_count(workers))
+        source.begin_writing(tell, worker_count(workers))
     if isinstance(sources[0], DocumentFiles):
         sources[0].copy_kept(keep_masks[0], outputs.create_tree(out))
         sources[0].went_to(sources[0].nbytes or 0)

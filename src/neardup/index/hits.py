@@ -145,11 +145,11 @@ def sorted_table(
     Returns:
         row, id, distance, sorted by row, distance and insertion; and how many `limit` cut.
     """
-    queries = np.concatenate([*(found.queries for found, _, _ in parts), _NONE])
-    distances = np.concatenate([*(found.distances for found, _, _ in parts), _NONE])
-    numbers = np.concatenate([*(numbers[found.rows] for found, numbers, _ in parts), _NONE])
+    queries = np.concatenate([*(hits.queries for hits, _, _ in parts), _NONE])
+    distances = np.concatenate([*(hits.distances for hits, _, _ in parts), _NONE])
+    numbers = np.concatenate([*(numbers[hits.rows] for hits, numbers, _ in parts), _NONE])
     ids = pa.concat_arrays(
-        [pa.array([], kind), *(ids.values.take(pa.array(found.rows)) for found, _, ids in parts)]
+        [pa.array([], kind), *(ids.values.take(pa.array(hits.rows)) for hits, _, ids in parts)]
     )
     keys = (numbers, queries) if by_age else (numbers, distances, queries)
     order = np.lexsort(keys)

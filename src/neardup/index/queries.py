@@ -67,7 +67,7 @@ class Counters:
     merges: int = 0
     merge_seconds: float = 0.0
 
-    def asked(self, queries: int, hits: int) -> None:
+    def count_queries(self, queries: int, hits: int) -> None:
         """Count queries."""
         self.queries += queries
         self.hits += hits
@@ -413,7 +413,7 @@ class Queries:
         source = self._source
         version = source.committed() if committed else source.current()
         hits = self._kind.hits(version, content, within, limit)
-        self._counters.asked(1, hits.total)
+        self._counters.count_queries(1, hits.total)
         return hits
 
     def query_batch(
@@ -446,7 +446,7 @@ class Queries:
         source = self._source
         version = source.committed() if committed else source.current()
         table, count = self._kind.search(version, documents, within, most, workers)
-        self._counters.asked(count, len(table))
+        self._counters.count_queries(count, len(table))
         return table
 
     def first_within(
@@ -468,7 +468,7 @@ class Queries:
         within, most = self._within(reach, distance, similarity), as_count("limit", limit)
         version = self._source.current()
         table, count = self._kind.search(version, documents, within, most, None, by_age=True)
-        self._counters.asked(count, len(table))
+        self._counters.count_queries(count, len(table))
         return table
 
     def nearest(

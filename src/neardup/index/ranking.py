@@ -63,7 +63,7 @@ class Ranking(NamedTuple):
             return cls(settings.kind, None)
         return cls(MEASURES["cosine"], set_weights(settings.recipe))
 
-    def asked(self, features: Hashes) -> WeightedQuery:
+    def query_of(self, features: Hashes) -> WeightedQuery:
         """A query of these features: uint64, ascending, not empty."""
         from neardup.kernels.index.related import WeightedQuery, weigh
 
@@ -133,7 +133,7 @@ class RankedSets:
         """
         from neardup.kernels.index.related import Compared
 
-        query = ranking.asked(features)
+        query = ranking.query_of(features)
         compared = Compared(
             frozen(sets.features), frozen(sets.offsets), frozen(self._weighed(sets, ranking)),
             living,

@@ -153,7 +153,7 @@ class RowWriter:
         """What becomes of the documents from `begin` to `end`: new ids, or stored as they are."""
         store, answers = self._store, [_STORED] * (end - begin)
         chosen = begin + np.flatnonzero(states[begin:end] == ABSENT)
-        store.counters.asked(end - begin, 0)
+        store.counters.count_queries(end - begin, 0)
         if not len(chosen):
             return answers
         ids, contents = batch.ids, batch.contents
@@ -216,7 +216,7 @@ class RowWriter:
             most = 1 if place is None else 2  # its own id may be one of them
             hits = self._kind.hits(version, one, self._reach, most)
             near = next((hit for hit in hits if hit[0] != identity), None) if hits else None
-        self._store.counters.asked(1, near is not None)
+        self._store.counters.count_queries(1, near is not None)
         if near is not None:
             return Answer("seen", near)
         if is_same or (place is not None and stored == "keep"):

@@ -573,7 +573,7 @@ class SetTail(Tail[TailFeatures]):
             frozen(self.rows.sums(len(self), ranking)), all_living(),
         )  # fmt: skip
         score_related(
-            ranking.asked(features), compared, 0, len(self), ranking.measure.number, scores
+            ranking.query_of(features), compared, 0, len(self), ranking.measure.number, scores
         )
         rows = np.flatnonzero((scores > 0) & ~self.dead)
         return HitRows(np.zeros(len(rows), np.int64), rows, scores[rows], 0)

@@ -214,7 +214,7 @@ def search_block(
     questions = shares.least.size
     seen = scratch[: shares.key_starts.size - 1]
     of = scratch[seen.size : seen.size + 2 * questions]
-    asked = scratch[seen.size + 2 * questions :]
+    lookups = scratch[seen.size + 2 * questions :]
     room = room_of(data, offsets, cutting)
     tokens, hasher = made_tokens(room), hasher_of(np.uint64(0))
     hashes = np.empty(room.tokens + SLACK, np.uint64)
@@ -235,15 +235,15 @@ def search_block(
         if runs and (has_shares or phrases[1].questions.size):
             xxh3_runs(buffer, starts, 0, runs, shares.width, 1, hasher, hashes)
         if runs and has_shares:
-            found = _mark_shared(
+            shared_count = _mark_shared(
                 hashes, runs, shares.lookup, round_, seen, passing, shared, documents
             )
-            for at in range(found):
+            for at in range(shared_count):
                 for key in range(shares.key_starts[shared[at]], shares.key_starts[shared[at] + 1]):
                     question = shares.keyed[key]
-                    if asked[question] == round_:
+                    if lookups[question] == round_:
                         continue
-                    asked[question] = round_
+                    lookups[question] = round_
                     if _shared_with(question, shares, round_, seen) >= shares.least[question]:
                         used = _note(hits, used, i, question, BY_SHARE, round_, of)
         if phrases[1].questions.size:  # before `hashes` is written again

@@ -24,7 +24,7 @@ _PAIR: Final = 2
 _PASSAGES: Final = 64
 
 
-class Asked(NamedTuple):
+class QuestionArrays(NamedTuple):
     """Questions, and when one counts as found."""
 
     words: Any  # uint64: hashes of the words of question 0, then of question 1, and so on
@@ -85,16 +85,16 @@ def longest_common_run(one: Any, other: Any, covered: Any, least: int, marked: A
 
 
 @inner
-def _place_of(features: Any, wanted: Any) -> int:
+def _place_of(features: Any, feature: Any) -> int:
     """Where an ascending array has a hash, or -1; np.searchsorted takes long to compile."""
     low, high = np.int64(0), np.int64(features.size)
     while low < high:
         middle = (low + high) >> 1
-        if features[middle] < wanted:
+        if features[middle] < feature:
             low = middle + 1
         else:
             high = middle
-    return low if low < features.size and features[low] == wanted else np.int64(-1)
+    return low if low < features.size and features[low] == feature else np.int64(-1)
 
 
 @kernel
@@ -170,33 +170,45 @@ def maximal_segments(covered: Any) -> Any:
 
 @making
 def _meets(
-    words: Any, features: Any, covered: Any, own: Any, own_features: Any, least: int, asked: Asked
+    words: Any,
+    features: Any,
+    covered: Any,
+    own: Any,
+    own_features: Any,
+    least: int,
+    questions: QuestionArrays,
 ) -> bool:
     """Whether a passage alone would be found: its words and features, and those of a question."""
-    if asked.by_share and own.size >= asked.width and features.size >= least:
-        _, shared = covered_words(features, own_features, asked.width)
+    if questions.by_share and own.size >= questions.width and features.size >= least:
+        _, shared = covered_words(features, own_features, questions.width)
         if np.sum(shared) >= least:
             return True
-    run = min(asked.run, own.size) if asked.run else own.size
+    run = min(questions.run, own.size) if questions.run else own.size
     if words.size < run:
         return False
-    if run < asked.width:  # may lie in no feature
+    if run < questions.width:  # may lie in no feature
         covered = covered[:0]
     return longest_common_run(own, words, covered, run, covered[:0])[0] >= run
 
 
 @making
 def _passages_of(
-    question: int, why: int, run: Any, covered: Any, words: Any, features: Any, asked: Asked
+    question: int,
+    why: int,
+    run: Any,
+    covered: Any,
+    words: Any,
+    features: Any,
+    questions: QuestionArrays,
 ) -> Any:
     """The passages of a question as ranges of words, int64 (passages, 2): the best one first.
 
     That is the densest one; of what only the run rule finds, the one around the longest run. Others
     follow by their scores, if they are enough by themselves.
     """
-    own = asked.words[asked.starts[question] : asked.starts[question + 1]]
-    own_features = asked.features[
-        asked.feature_starts[question] : asked.feature_starts[question + 1]
+    own = questions.words[questions.starts[question] : questions.starts[question + 1]]
+    own_features = questions.features[
+        questions.feature_starts[question] : questions.feature_starts[question + 1]
     ]
     begins, ends, scores = maximal_segments(covered)
     best = np.int64(-1)
@@ -212,8 +224,8 @@ def _passages_of(
     for k in range(begins.size):
         begin, end = begins[k], ends[k]
         if k == best or not _meets(
-            words[begin:end], features[begin : max(begin, end - asked.width + 1)],
-            covered[begin:end], own, own_features, asked.least[question], asked,
+            words[begin:end], features[begin : max(begin, end - questions.width + 1)],
+            covered[begin:end], own, own_features, questions.least[question], questions,
         ):  # fmt: skip
             continue
         at = count
@@ -240,18 +252,24 @@ def _count_points(data: Any, begin: int, end: int) -> int:
 
 @making
 def _mark(
-    pair: int, hit: Any, place: Any, words: Any, features: Any, asked: Asked, marks: Marks
+    pair: int,
+    hit: Any,
+    place: Any,
+    words: Any,
+    features: Any,
+    questions: QuestionArrays,
+    marks: Marks,
 ) -> Any:
     """Mark one question in a document; returns its passages as ranges of words."""
     question = hit[1]
-    own = asked.words[asked.starts[question] : asked.starts[question + 1]]
-    own_features = asked.features[
-        asked.feature_starts[question] : asked.feature_starts[question + 1]
+    own = questions.words[questions.starts[question] : questions.starts[question + 1]]
+    own_features = questions.features[
+        questions.feature_starts[question] : questions.feature_starts[question + 1]
     ]
     if own.size == _PAIR:
         covered, has = _covered_pairs(words, own)
     else:
-        covered, has = covered_words(features, own_features, asked.width)
+        covered, has = covered_words(features, own_features, questions.width)
     shared = np.int64(0)
     for number in range(has.size):
         if has[number]:
@@ -259,19 +277,19 @@ def _mark(
             shared += 1
     marked = marks.covered[place[1] : place[1] + own.size]
     run, begin = longest_common_run(
-        own, words, covered if shared else covered[:0], asked.run, marked
+        own, words, covered if shared else covered[:0], questions.run, marked
     )
     if own.size == _PAIR:
         marks.run_features[place[1]] = own_features[0]
     else:
-        move(features[begin:], run - asked.width + 1, marks.run_features[place[1] :])
+        move(features[begin:], run - questions.width + 1, marks.run_features[place[1] :])
     marks.figures[pair, 0], marks.figures[pair, 1] = shared, run
-    return _passages_of(question, hit[2], (begin, begin + run), covered, words, features, asked)
+    return _passages_of(question, hit[2], (begin, begin + run), covered, words, features, questions)
 
 
 @kernel
 def mark_passages(
-    data: Any, offsets: Any, hits: Any, places: Any, cutting: Cutting, asked: Asked,
+    data: Any, offsets: Any, hits: Any, places: Any, cutting: Cutting, questions: QuestionArrays,
     marks_words: bool,
 ) -> Any:  # fmt: skip
     """Mark the questions that were found in a block of documents; O(words of both) a pair.
@@ -282,7 +300,7 @@ def mark_passages(
         hits: int64 (pairs, 3): document, question and why, by document.
         places: int64 (pairs + 1, 2): sums of the features, and of the words, of the questions.
         cutting: Cutting, in words.
-        asked: Asked.
+        questions: QuestionArrays.
         marks_words: Whether `covered` is asked for; it is empty otherwise.
 
     Returns:
@@ -306,10 +324,12 @@ def mark_passages(
             row = hits[pair, 0]
             find_places(data, begin, end, cutting, tokens, begins, ends)
             count = tokenise(data, begin, end, cutting, tokens)
-            runs = max(count - asked.width + 1, 0)
+            runs = max(count - questions.width + 1, 0)
             xxh3_runs(tokens.buffer, tokens.starts, 0, count, 1, 1, hasher, words)
-            xxh3_runs(tokens.buffer, tokens.starts, 0, runs, asked.width, 1, hasher, features)
-        own = _mark(pair, hits[pair], places[pair], words[:count], features[:runs], asked, marks)
+            xxh3_runs(tokens.buffer, tokens.starts, 0, runs, questions.width, 1, hasher, features)
+        own = _mark(
+            pair, hits[pair], places[pair], words[:count], features[:runs], questions, marks
+        )
         marks.figures[pair, 2] = own.shape[0]
         if used + own.size * 2 > passages.size:
             larger = np.empty(2 * (used + 2 * own.size), np.int64)

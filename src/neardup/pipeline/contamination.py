@@ -100,8 +100,8 @@ def decontaminate(
     """
     laid_out = lay_out(questions, leak_rule(share, run, rule))
     search = Search(laid_out, workers)
-    found = [each for chunk in text_array(documents).chunks for each in search.add(chunk)]
-    return findings_table(covered_enough(found, laid_out), laid_out)
+    findings = [each for chunk in text_array(documents).chunks for each in search.add(chunk)]
+    return findings_table(covered_enough(findings, laid_out), laid_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ def decontaminate_files(
 
 
 def summary_of(
-    asked: tuple[LeakRule, Benchmarks, BenchmarkQuestions, CleanOutputs],
+    request: tuple[LeakRule, Benchmarks, BenchmarkQuestions, CleanOutputs],
     tally: Tally,
     counts: tuple[int, int],
     **others: Any,
@@ -226,12 +226,12 @@ def summary_of(
     """The summary of a run.
 
     Args:
-        asked: The rule, and what was looked for; and the outputs.
+        request: The rule, and what was looked for; and the outputs.
         tally: Of the findings.
         counts: How many documents, and records that could not be used.
         others: Further values.
     """
-    (rule, benchmarks, benchmark, outputs), (documents, rejected) = asked, counts
+    (rule, benchmarks, benchmark, outputs), (documents, rejected) = request, counts
     return ContaminationSummary(
         read=documents + rejected,
         kept=documents - others["dropped"],
@@ -333,13 +333,13 @@ class _Run:
     def _search_batch(self, name: str, batch: Batch) -> list[int]:
         """Search a batch; its documents with findings, in order."""
         first = self.documents
-        found = self._search.add(batch.texts)
-        if not found:
+        findings = self._search.add(batch.texts)
+        if not findings:
             return []
         named = Addresses([name])
         named.add(0, batch.rows, batch.ids)
-        rows = np.array([each.document for each in found], np.int64) - first
-        self._findings.add(found, named.of(rows).to_pylist())
+        rows = np.array([each.document for each in findings], np.int64) - first
+        self._findings.add(findings, named.of(rows).to_pylist())
         return list(dict.fromkeys((rows + first).tolist()))
 
     def _go_on(self) -> Rows:

@@ -103,10 +103,10 @@ class LeakFindings:
         """Remove the temporary file."""
         self._log.close()
 
-    def add(self, found: Sequence[Finding], addresses: Sequence[str]) -> None:
+    def add(self, findings: Sequence[Finding], addresses: Sequence[str]) -> None:
         """Take findings, with the names of their documents."""
-        self._log.add(found, addresses)
-        self._coverage.add(found)
+        self._log.add(findings, addresses)
+        self._coverage.add(findings)
 
     def add_encoded(self, data: bytes) -> None:
         """Take findings as bytes; `go_on` has to follow the last ones."""
@@ -115,55 +115,55 @@ class LeakFindings:
     def go_on(self) -> Rows:
         """Take over what the log holds; int64: the documents with findings, in order."""
         documents = [np.zeros(0, np.int64)]
-        for found, _ in self._log.batches():
-            self._coverage.add(found)
-            documents.append(np.array([each.document for each in found], np.int64))
+        for findings, _ in self._log.batches():
+            self._coverage.add(findings)
+            documents.append(np.array([each.document for each in findings], np.int64))
         return np.unique(np.concatenate(documents))
 
     def judged(self) -> Iterator[tuple[list[Finding], list[str], Flags]]:
         """What the rule finds, the names of the documents, and whether each one is a leak."""
-        for found, names in self._log.batches():
-            enough = self._coverage.enough(found)
-            own = list(compress(found, enough))
+        for findings, names in self._log.batches():
+            enough = self._coverage.enough(findings)
+            own = list(compress(findings, enough))
             yield own, list(compress(names, enough)), self._stand(own)
 
     def leaks(self) -> Iterator[Finding]:
         """What the rule finds, without what is common."""
-        return (each for found, _, stand in self.judged() for each in compress(found, stand))
+        return (each for findings, _, stand in self.judged() for each in compress(findings, stand))
 
-    def leaks_among(self, found: Sequence[Finding]) -> list[Finding]:
+    def leaks_among(self, findings: Sequence[Finding]) -> list[Finding]:
         """The findings that are leaks, by the rule and the documents of this run."""
-        own = list(compress(found, self._coverage.enough(found)))
+        own = list(compress(findings, self._coverage.enough(findings)))
         return list(compress(own, self._stand(own)))
 
     def tally(self) -> Tally:
         """Count the findings."""
         tally = Tally()
-        for found, _, stand in self.judged():
-            tally.findings += len(found)
+        for findings, _, stand in self.judged():
+            tally.findings += len(findings)
             tally.common += int(np.count_nonzero(~stand))
-            for each in compress(found, stand):
+            for each in compress(findings, stand):
                 tally.questions.add(each.question)
                 tally.documents.add(each.document)
         return tally
 
-    def uncommon_shares(self, found: Sequence[Finding]) -> list[float | None]:
+    def uncommon_shares(self, findings: Sequence[Finding]) -> list[float | None]:
         """The share of each question without what is common; None where nobody asks."""
         if self.common is None:
-            return [None] * len(found)
+            return [None] * len(findings)
         most = self.common * self.documents
-        return uncommon_shares(found, self._questions, self.having, most)
+        return uncommon_shares(findings, self._questions, self.having, most)
 
-    def _stand(self, found: Sequence[Finding]) -> Flags:
+    def _stand(self, findings: Sequence[Finding]) -> Flags:
         if self.common is None:
-            return np.ones(len(found), np.bool_)
-        return leaks(found, self._questions, self.having, self.common * self.documents)
+            return np.ones(len(findings), np.bool_)
+        return leaks(findings, self._questions, self.having, self.common * self.documents)
 
 
 def found_rows(run: LeakFindings, benchmark: BenchmarkQuestions) -> Iterator[pa.RecordBatch]:
     """The table of findings, FOUND, some rows at a time."""
-    for found, names, stand in run.judged():
-        table = findings_table(found, benchmark.questions)
+    for findings, names, stand in run.judged():
+        table = findings_table(findings, benchmark.questions)
         questions = benchmark.addresses.take(table["question"].combine_chunks())
         of = [benchmark.of[number] for number in table["question"].to_pylist()]
         others = [
@@ -173,6 +173,6 @@ def found_rows(run: LeakFindings, benchmark: BenchmarkQuestions) -> Iterator[pa.
         columns = [
             names, questions, table["rule"], table["share"], table["run"], table["start"],
             table["end"], table["text"], others, [name for name, _ in of],
-            [part for _, part in of], run.uncommon_shares(found), stand,
+            [part for _, part in of], run.uncommon_shares(findings), stand,
         ]  # fmt: skip
         yield from pa.table(dict(zip(FOUND.names, columns, strict=True)), FOUND).to_batches()

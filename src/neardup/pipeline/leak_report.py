@@ -44,8 +44,8 @@ def write_leak_report(
     """
     leaks: list[tuple[Finding, str]] = []
     common: list[tuple[Finding, str]] = []
-    for found, names, stand in batches:
-        rows = list(zip(found, names, stand.tolist(), strict=True))
+    for findings, names, stand in batches:
+        rows = list(zip(findings, names, stand.tolist(), strict=True))
         leaks = _least(MOST_LEAKS, leaks, ((x, name) for x, name, leak in rows if leak))
         common = _least(MOST_COMMON, common, ((x, name) for x, name, leak in rows if not leak))
     report = LeakReport(

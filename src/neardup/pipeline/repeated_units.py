@@ -95,14 +95,14 @@ class RepeatedUnits:
         is_cut = ~(is_first & self._keeps_first)
         self.cut += int(np.count_nonzero(is_cut))
         kept = np.uint64(self._keeps_first)
-        found = np.zeros((len(rows), _CUT_COLUMNS), np.uint64)
-        found[:, _C_DOCUMENT], found[:, _C_NUMBER] = rows[:, _DOCUMENT], rows[:, _NUMBER]
-        found[:, _C_IS_CUT] = is_cut
+        cuts = np.zeros((len(rows), _CUT_COLUMNS), np.uint64)
+        cuts[:, _C_DOCUMENT], cuts[:, _C_NUMBER] = rows[:, _DOCUMENT], rows[:, _NUMBER]
+        cuts[:, _C_IS_CUT] = is_cut
         firsts = groups[is_first]
-        found[is_first, _C_DOCUMENTS] = firsts[:, _G_DOCUMENTS]
-        found[is_first, _C_COUNT] = firsts[:, _G_COUNT] - kept
-        found[is_first, _C_NBYTES] = firsts[:, _G_NBYTES] - kept * firsts[:, _G_FIRST_NBYTES]
-        return found
+        cuts[is_first, _C_DOCUMENTS] = firsts[:, _G_DOCUMENTS]
+        cuts[is_first, _C_COUNT] = firsts[:, _G_COUNT] - kept
+        cuts[is_first, _C_NBYTES] = firsts[:, _G_NBYTES] - kept * firsts[:, _G_FIRST_NBYTES]
+        return cuts
 
 
 def _grouped(part: Callable[[], Iterator[Any]]) -> Any:
@@ -243,10 +243,10 @@ def _by_document(cuts: RadixSpool) -> Iterator[list[Any]]:
 
 def _in_characters(data: bytes, stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Stretches of UTF-8 as stretches of its characters."""
-    found, at, passed = [], 0, 0
+    places, at, passed = [], 0, 0
     for begin, end in stretches:
         passed += len(data[at:begin].decode())
         inside = len(data[begin:end].decode())
-        found.append((passed, passed + inside))
+        places.append((passed, passed + inside))
         at, passed = end, passed + inside
-    return found
+    return places

@@ -166,13 +166,13 @@ def _decision(names: pa.Array, files: tuple[str, str | None]) -> Decision:
     return Decision(kept_by, label, similarity)
 
 
-def _places(wanted: Any, names: pa.Array, file: str) -> Any:
+def _places(addresses: Any, names: pa.Array, file: str) -> Any:
     """The numbers of documents by their names; int64."""
-    found = pc.index_in(pa.array(wanted, pa.large_string()), value_set=names)
-    if found.null_count:
-        name = wanted[found.to_pylist().index(None)]
+    places = pc.index_in(pa.array(addresses, pa.large_string()), value_set=names)
+    if places.null_count:
+        name = addresses[places.to_pylist().index(None)]
         raise UsageError(
             f"{file} names {name!s:.80}, which the inputs do not hold: give the run's inputs, in"
             " its order, with its --id"
         )
-    return found.to_numpy().astype(np.int64)
+    return places.to_numpy().astype(np.int64)

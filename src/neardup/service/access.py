@@ -135,7 +135,7 @@ def _in_file(path: Path) -> Iterable[tuple[Right, str]]:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not text"
         raise FileError(f"cannot read the keys in {path}: {why}") from None
-    found = False
+    is_known = False
     for number, line in enumerate(lines, 1):
         words = line.split()
         if not words or words[0].startswith("#"):
@@ -144,8 +144,8 @@ def _in_file(path: Path) -> Iterable[tuple[Right, str]]:
         if len(words) != 2 or right not in {"read", "write"}:  # a key is in no message
             raise DataError(f"{path}:{number} has no key: {_FILE_FORM}")
         yield ("read" if right == "read" else "write"), _checked(words[1], f"{path}:{number}")
-        found = True
-    if not found:
+        is_known = True
+    if not is_known:
         raise DataError(f"{path} has no keys: {_FILE_FORM}")
 
 

@@ -179,10 +179,10 @@ class Application:
             if kind == ARROW:
                 return await self._arrow(rows, body)
             if body.lstrip()[:1] != b"[":
-                (found,) = await rows.answers([decoded(one, body)])
-                if isinstance(found, Problem):
-                    raise found
-                return Answer(_encode(found))
+                (result,) = await rows.answers([decoded(one, body)])
+                if isinstance(result, Problem):
+                    raise result
+                return Answer(_encode(result))
             given = decoded(many, body)
             if len(given) > self._limits.batch_rows:
                 raise Problem(
@@ -254,8 +254,8 @@ class Application:
 
     def _ready(self) -> Answer:
         why = self._service.why_not_ready()
-        found = {"ready": why is None, "why": why, "warnings": self._service.warnings()}
-        return Answer(_encode(found), JSON, 200 if why is None else 503)
+        readiness = {"ready": why is None, "why": why, "warnings": self._service.warnings()}
+        return Answer(_encode(readiness), JSON, 200 if why is None else 503)
 
     def _allow_origin(self, headers: dict[bytes, bytes], common: list[tuple[bytes, bytes]]) -> None:
         origin = headers.get(b"origin")

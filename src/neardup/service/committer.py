@@ -391,5 +391,5 @@ def _is_full(error: BaseException | None) -> bool:
 
 def _has_room(index: DurableIndex) -> bool:
     """Whether the disk of the index has a few megabytes."""
-    found = os.statvfs(index.path)
-    return found.f_bavail * found.f_frsize > ROOM_BYTES
+    disk = os.statvfs(index.path)
+    return disk.f_bavail * disk.f_frsize > ROOM_BYTES

@@ -111,10 +111,10 @@ def listening(option: str, host: str, port: int, further: int = 0) -> Iterator[s
     """
     host = host.strip("[]")
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, OverflowError) as error:
         raise UsageError(f"--host {host} {option} {port}: {error}; name another one") from None
-    family, kind, protocol, _, address = found[0]
+    family, kind, protocol, _, address = addresses[0]
     with socket.socket(family, kind, protocol) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         for each in range(port, port + 1 + further):

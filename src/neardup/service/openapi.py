@@ -103,7 +103,7 @@ def openapi(index: DurableIndex, *, has_keys: bool) -> dict[str, Any]:
         "description": "Not ready",
         "content": {"application/json": {"schema": {"type": "object"}}},
     }
-    found: dict[str, Any] = {
+    description: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {
             "title": "neardup",
@@ -118,8 +118,8 @@ def openapi(index: DurableIndex, *, has_keys: bool) -> dict[str, Any]:
         },
     }
     if has_keys:
-        found["security"] = [{"key": []}]
-    return found
+        description["security"] = [{"key": []}]
+    return description
 
 
 _PROBLEM_SCHEMA: Final = {
@@ -172,17 +172,17 @@ def _ref(name: str) -> dict[str, Any]:
 
 
 def _rows_operation(name: str, kind: Any, answer: Any, title: str) -> dict[str, Any]:
-    one, found = _ref(kind.__name__), _ref(answer.__name__)
+    one, answer_schema = _ref(kind.__name__), _ref(answer.__name__)
     error = {"type": "object", "properties": {"error": _ref("Problem")}, "required": ["error"]}
     many = {"type": "array", "items": one}
-    each = {"anyOf": [found, error]}
+    each = {"anyOf": [answer_schema, error]}
     body = {
         JSON: {"anyOf": [one, many]},
         NDJSON: {"type": "string", "description": "An object a line"},
         ARROW: {"type": "string", "description": "An IPC stream, a column a field"},
     }
     content = {
-        JSON: {"anyOf": [found, {"type": "array", "items": each}]},
+        JSON: {"anyOf": [answer_schema, {"type": "array", "items": each}]},
         NDJSON: {"type": "string"},
         ARROW: {"type": "string"},
     }
@@ -218,12 +218,12 @@ def _responses(content: dict[bytes, Any], *problems: str) -> dict[str, Any]:
 
 
 def _problems(*names: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    problems: dict[str, Any] = {}
     for name in names:
         kind = KINDS[name]
-        status = found.setdefault(
+        status = problems.setdefault(
             str(kind.status),
             {"description": "", "content": _content({PROBLEM: _ref("Problem")})},
         )
         status["description"] += f"{'; ' if status['description'] else ''}{kind.title} ({name})"
-    return dict(sorted(found.items()))
+    return dict(sorted(problems.items()))

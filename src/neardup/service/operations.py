@@ -323,8 +323,8 @@ class AskFirst(Ask):
                 places, some, documents = zip(*group, strict=True)
                 ids = [row.id for row in some]
                 least = self._terms.reach if reach is UNSET else reach
-                found = self._first(seen, ids, list(documents), least, limit)
-                for place, answer in zip(places, found, strict=True):
+                firsts = self._first(seen, ids, list(documents), least, limit)
+                for place, answer in zip(places, firsts, strict=True):
                     answers[place] = answer
         return answers
 

@@ -43,10 +43,10 @@ FIRST, SECOND = "The cat sat on the mat and looked at the dog.", "The cat sat on
 def fields_of(body: bytes) -> dict[str, str]:
     """The fields of a form that a browser sent; lines end as in the texts of most files."""
     try:
-        found = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=9)
+        fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=9)
     except ValueError:
         return {}
-    return {name: values[0].replace("\r\n", "\n") for name, values in found.items()}
+    return {name: values[0].replace("\r\n", "\n") for name, values in fields.items()}
 
 
 def ask_page(index: DurableIndex, metrics: Metrics, text: str | None) -> bytes:
@@ -159,9 +159,9 @@ def _card(index: DurableIndex, text: str, hit: tuple[Any, float], number: int) -
             pair = pair_of_texts(names, (text, content), recipe, similarity=known)
             return card(pair, number)
         if index.by == "similarity":
-            asked, stored = index.sets_of([text]).of(0), index.features(identity)
-            shared = int(np.intersect1d(asked, stored).size)
-            only = asked.size - shared, stored.size - shared
+            query, stored = index.sets_of([text]).of(0), index.features(identity)
+            shared = int(np.intersect1d(query, stored).size)
+            only = query.size - shared, stored.size - shared
             pair = PairShown(names, closeness, None, shared, only, None, "", _NOT_KEPT)
             return card(pair, number)
         codes = index.fingerprints_of([text]), index.fingerprints_by_id([identity])
@@ -220,20 +220,23 @@ def _bits(explained: Explanation) -> str:
     )
 
 
-def compared(found: Comparison) -> str:
+def compared(comparison: Comparison) -> str:
     """What sets two texts apart, in bits and in features."""
     facts = [
-        ("distance", _or_none(found.distance, f"{{}} of {found.bits} bits")),
-        ("estimated cosine", _or_none(found.estimated_cosine, "{:.3f}")),
-        ("exact cosine", _or_none(found.cosine, "{:.3f}")),
-        ("exact Jaccard", _or_none(found.jaccard, "{:.3f}")),
-        ("shared features", f"{found.shared} of {found.features[0]} and {found.features[1]}"),
+        ("distance", _or_none(comparison.distance, f"{{}} of {comparison.bits} bits")),
+        ("estimated cosine", _or_none(comparison.estimated_cosine, "{:.3f}")),
+        ("exact cosine", _or_none(comparison.cosine, "{:.3f}")),
+        ("exact Jaccard", _or_none(comparison.jaccard, "{:.3f}")),
+        (
+            "shared features",
+            f"{comparison.shared} of {comparison.features[0]} and {comparison.features[1]}",
+        ),
     ]
-    first, second = found.fingerprints
-    if found.distance is None or first is None or second is None or found.cosine is None:
+    first, second = comparison.fingerprints
+    if comparison.distance is None or first is None or second is None or comparison.cosine is None:
         drawn = "<p>A text without tokens has no fingerprint.</p>"
     else:
-        drawn = f"{_cells(first, second, found.bits)}{_expected(found)}"
+        drawn = f"{_cells(first, second, comparison.bits)}{_expected(comparison)}"
     return f'<section id="compared"><h2>How alike they are</h2>{rows(facts)}{drawn}</section>'
 
 
@@ -269,9 +272,9 @@ def _drawn(pairs: Sequence[tuple[str, str]]) -> str:
     )
 
 
-def _expected(found: Comparison) -> str:
+def _expected(comparison: Comparison) -> str:
     """The distance that a cosine makes likely, and where this pair lies."""
-    bits = found.bits
+    bits = comparison.bits
 
     def point(share: float, deviations: float = 0) -> str:
         away = deviations * math.sqrt(share * (1 - share) / bits)
@@ -280,8 +283,8 @@ def _expected(found: Comparison) -> str:
     steps = [step / 100 for step in range(51)]
     line = "L".join(point(each) for each in steps)
     band = "L".join([*(point(x, 2) for x in steps), *(point(x, -2) for x in reversed(steps))])
-    x = 40 + 340 * max(0.0, found.cosine or 0.0)
-    y = _height((found.distance or 0) / bits)
+    x = 40 + 340 * max(0.0, comparison.cosine or 0.0)
+    y = _height((comparison.distance or 0) / bits)
     ticks = "".join(
         f'<text x="{40 + 340 * at:.0f}" y="196" text-anchor="middle">{at:g}</text>'
         for at in (0, 0.25, 0.5, 0.75, 1)

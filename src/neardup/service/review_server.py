@@ -186,10 +186,10 @@ class ReviewServer:
     def _status(self) -> Answer:
         return Answer(json_data(self.review.status()).encode(), JSON)
 
-    def _page(self, asked: str | None) -> Answer:
+    def _page(self, place: str | None) -> Answer:
         """The pair of a number, or the next one."""
-        number = self.review.following() if asked is None else _number(asked)
-        if number is None and asked is None:
+        number = self.review.following() if place is None else _number(place)
+        if number is None and place is None:
             page = end_page(self.review.before(None), self.review.so_far())
             return Answer(page, HTML)
         return self._pair(number, 200)
@@ -227,10 +227,12 @@ class ReviewServer:
 def _fields(query: bytes) -> dict[str, str]:
     """The first value of each field of a form or a query."""
     try:
-        found = parse_qs(query.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=9)
+        fields = parse_qs(
+            query.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=9
+        )
     except ValueError:
         return {}
-    return {name: values[0] for name, values in found.items()}
+    return {name: values[0] for name, values in fields.items()}
 
 
 def _number(text: str) -> int | None:

@@ -97,12 +97,12 @@ class Metrics:
 
     def answered(self, route: str, status: int, seconds: float) -> None:
         """Count a request."""
-        found = self._children.get((route, status))
-        if found is None:
-            found = (self._requests.labels(route, str(status)), self._seconds.labels(route))
-            self._children[route, status] = found
-        found[0].inc()
-        found[1].observe(seconds)
+        children = self._children.get((route, status))
+        if children is None:
+            children = (self._requests.labels(route, str(status)), self._seconds.labels(route))
+            self._children[route, status] = children
+        children[0].inc()
+        children[1].observe(seconds)
 
     def seen(self, state: str, count: int) -> None:
         """Count documents that became this."""
@@ -139,5 +139,5 @@ class Metrics:
         Gauge(name, text, registry=self.registry).set_function(value)
 
     def _fact(self, name: str) -> float:
-        found = self._index.stats()[name]
-        return float(len(found) if isinstance(found, list) else found)
+        value = self._index.stats()[name]
+        return float(len(value) if isinstance(value, list) else value)

@@ -68,20 +68,20 @@ async def stream_lines(
 async def _answered(rows: Rows, cut: list[Any], limits: Limits) -> list[Any]:
     """Answers of a cut, in order; where too much waits already the stream waits too."""
     good = [row for row in cut if not isinstance(row, Problem)]
-    found: Iterator[Any] = iter(())
+    answers: Iterator[Any] = iter(())
     if good:
         loop = asyncio.get_running_loop()
         end = loop.time() + limits.queue_seconds
         while True:
             try:
-                found = iter(await rows.answers(good, is_cut=True))
+                answers = iter(await rows.answers(good, is_cut=True))
                 break
             except Problem as problem:
                 if problem.name != "queue-full" or loop.time() > end:
-                    found = iter([problem] * len(good))
+                    answers = iter([problem] * len(good))
                     break
             await asyncio.sleep(RETRY_SECONDS)
-    return [row if isinstance(row, Problem) else next(found) for row in cut]
+    return [row if isinstance(row, Problem) else next(answers) for row in cut]
 
 
 class _Lines:

@@ -125,8 +125,8 @@ def decontaminate_files(
             there = Inputs(sources, files, parts, searched, {}, notes, warnings)
             write_decided(engine, there, decided, (read, given), (folder, kinds))
         if outputs.found is not None:
-            found = found_rows(findings, benchmark)
-            write_table(written, outputs.found, FOUND, found, csv_safe=outputs.csv_safe)
+            leak_rows = found_rows(findings, benchmark)
+            write_table(written, outputs.found, FOUND, leak_rows, csv_safe=outputs.csv_safe)
         publish(engine, folder, (parts, kinds), written_there, written)
     summary = summary_of(
         (rule, benchmarks, benchmark, outputs), tally, (findings.documents, rejected),

@@ -65,9 +65,9 @@ class AtomicFile:
 
     closed = False
 
-    def __init__(self, path: str, told: Told = _tell_nobody) -> None:
+    def __init__(self, path: str, tell: Told = _tell_nobody) -> None:
         """Open the temporary file; FileError if that fails."""
-        self.path, self._told = path, told
+        self.path, self._told = path, tell
         self.ends_line = True
         self._count = 0
         self._final: Path | None = None
@@ -212,13 +212,13 @@ class AtomicFile:
 class RemoteFile(AtomicFile):
     """One output behind a URI: written to a local temporary file, and uploaded when published."""
 
-    def __init__(self, path: str, tmp: str | None, told: Told = _tell_nobody) -> None:
+    def __init__(self, path: str, tmp: str | None, tell: Told = _tell_nobody) -> None:
         """Open the temporary file in folder `tmp`; UsageError for a URI that cannot be used."""
         self._fs, self._key = locate(path)
         self._tmp = tmp
         self._is_published = False
         self._old: str | None = None
-        super().__init__(path, told)
+        super().__init__(path, tell)
 
     def _open(self) -> BinaryIO:
         descriptor, name = tempfile.mkstemp(".tmp", ASIDE_PREFIX, self._tmp)
@@ -270,7 +270,7 @@ class AtomicFolder:
     The folder must not exist, or be empty.
     """
 
-    def __init__(self, path: str, tmp: str | None, told: Told = _tell_nobody) -> None:
+    def __init__(self, path: str, tmp: str | None, tell: Told = _tell_nobody) -> None:
         """Make the temporary folder; FileError if that fails."""
         self.path = path
         self._is_remote = is_uri(path)
@@ -280,11 +280,11 @@ class AtomicFolder:
         try:
             if self._is_remote:
                 self._temporary = Path(tempfile.mkdtemp(".tmp", ASIDE_PREFIX, tmp))
-                told([str(self._temporary)])
+                tell([str(self._temporary)])
             else:
                 name = f".{self._final.name[:50]}.{secrets.token_hex(4)}.tmp"
                 self._temporary = self._final.with_name(name)
-                told([str(self._temporary)])
+                tell([str(self._temporary)])
                 self._temporary.mkdir()
         except OSError as error:
             raise file_error(path, "create the folder", error) from None

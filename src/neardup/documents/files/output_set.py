@@ -47,10 +47,10 @@ class OutputSet:
         self,
         inputs: Iterable[str | None] = (),
         tmp: str | None = None,
-        told: Callable[[list[str]], None] | None = None,
+        tell: Callable[[list[str]], None] | None = None,
     ) -> None:
         """Remember the inputs."""
-        self._told = (told,) if told is not None else ()
+        self._told = (tell,) if tell is not None else ()
         self._tmp = tmp
         self._inputs = [path for path in inputs if path is not None]
         self._files: list[Output] = []

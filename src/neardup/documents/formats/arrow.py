@@ -82,8 +82,8 @@ class _Reader:
         self, columns: list[str] | None, nbytes: int
     ) -> Iterator[tuple[pa.RecordBatch, float]]:
         self._file.seek(0)
-        wanted = None if columns is None else [self.schema.get_field_index(x) for x in columns]
-        for batch, share in self._batches(self._open(wanted)):
+        fields = None if columns is None else [self.schema.get_field_index(x) for x in columns]
+        for batch, share in self._batches(self._open(fields)):
             rows = max(len(batch) * nbytes // max(batch.nbytes, 1), 1)
             for start in range(0, len(batch), rows):
                 part = batch.slice(start, rows)

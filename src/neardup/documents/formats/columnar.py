@@ -179,7 +179,7 @@ class ColumnarSource(Source):
         return DataError(f"{self.name}: not a readable {self.title} file: {reason}; write it again")
 
     def _check_columns(self, schema: pa.Schema, options: ReadOptions) -> None:
-        for name, option, wanted, tests in _wanted(options):
+        for name, option, expected, tests in _wanted(options):
             check_names(self.name, schema.names, name)
             kind = type_of(schema, name)
             if kind is None:
@@ -189,12 +189,12 @@ class ColumnarSource(Source):
             if pa.types.is_struct(kind):
                 inner = f"{name}.{kind.field(0).name}" if kind.num_fields else "FIELD"
                 raise DataError(
-                    f'{self.name}: column "{name}" is a struct, not {wanted}; name a field in it:'
+                    f'{self.name}: column "{name}" is a struct, not {expected}; name a field in it:'
                     f" {option} {inner}"
                 )
             if not (pa.types.is_null(kind) or any(test(kind) for test in tests)):
                 raise DataError(
-                    f'{self.name}: column "{name}" is {kind}, not {wanted}; pass {option} FIELD'
+                    f'{self.name}: column "{name}" is {kind}, not {expected}; pass {option} FIELD'
                 )
         if options.number is not None:
             self._has_typed_dates = is_date(type_of(schema, options.number))

@@ -38,11 +38,11 @@ def copy_runs(
     reader: ByteReader,
     runs: npt.NDArray[np.int64],
     target: AtomicFile | EncodedFile | EditedRecords,
-    told: Callable[[int], object],
+    tell: Callable[[int], object],
 ) -> None:
     """Copy byte ranges, int64 (m, 2) in ascending order, from a reader at its start.
 
-    Now and then `told` is called with what the reader has consumed.
+    Now and then `tell` is called with what the reader has consumed.
 
     Raises:
         FileError: If the input ends too early, or the write fails.
@@ -50,7 +50,7 @@ def copy_runs(
     position = reported = 0
     for start, stop in _pairs(runs):
         if start - reported > _PIECE_BYTES:
-            told(reader.consumed)
+            tell(reader.consumed)
             reported = start
         if start > position:
             reader.skip(start - position)
@@ -80,7 +80,7 @@ def copy_in_threads(
     file: int,
     runs: npt.NDArray[np.int64],
     target: AtomicFile,
-    told: Callable[[int], object],
+    tell: Callable[[int], object],
     workers: int,
 ) -> bool:
     """Copy as `copy_runs` does, from a file to where each run belongs in the output.
@@ -89,7 +89,7 @@ def copy_in_threads(
         file: Descriptor of the input.
         runs: As of copy_runs.
         target: The output.
-        told: As of copy_runs.
+        tell: As of copy_runs.
         workers: Threads.
 
     Returns:
@@ -113,7 +113,7 @@ def copy_in_threads(
 
     # Tasks write to different places: the file is the same whichever ends first.
     for task, last in zip(tasks, ahead(min(workers, _MOST_WRITERS), copy, tasks), strict=True):
-        told(int(task.runs[-1, 1]))
+        tell(int(task.runs[-1, 1]))
         target.went_on(task.end, ends_line=last == b"\n")
     return True
 

@@ -99,7 +99,7 @@ class _Reader:
         import pyarrow.parquet as pq
 
         metadata, widest = self._file.metadata, 1
-        wanted = set(self.schema.names if columns is None else columns)
+        chosen = set(self.schema.names if columns is None else columns)
         for i in range(metadata.num_row_groups):
             group = metadata.row_group(i)
             chunks = [group.column(j) for j in range(group.num_columns)]
@@ -108,7 +108,7 @@ class _Reader:
                 for chunk in chunks
                 if chunk.has_dictionary_page
                 and chunk.physical_type == "BYTE_ARRAY"
-                and chunk.path_in_schema.partition(".")[0] in wanted
+                and chunk.path_in_schema.partition(".")[0] in chosen
                 and rows * chunk.total_uncompressed_size > _UNPACKED_BYTES
             ]
             if packed:

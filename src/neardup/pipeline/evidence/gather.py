@@ -69,8 +69,8 @@ def gather(
     decision, sets = run.decision, documents.sets
     order = documents.order(run.choice.keep)
     lowest = lowest_threshold(rule, options.lowest)
-    found = find_levels(sets, order, decision, rule, run.limits.workers, lowest)
-    clusters, levels = Clusters(decision, found), found.first(own)
+    gathered = find_levels(sets, order, decision, rule, run.limits.workers, lowest)
+    clusters, levels = Clusters(decision, gathered), gathered.first(own)
     measured = {
         title: [clusters.measure(int(at), sets, rule.measure) for at in chosen]
         for title, chosen in clusters.chosen(CLUSTERS_SHOWN, options.seed).items()
@@ -129,8 +129,8 @@ def _removed(
     dropped = np.flatnonzero(~decision.kept)
     rows = dropped[np.argsort(levels.similarity[dropped], kind="stable")[:MOST_REMOVED]]
     sides = [addresses.of(each).to_pylist() for each in (decision.kept_by[rows], rows)]
-    found = zip(levels.similarity[rows].tolist(), *sides, strict=True)
-    return tuple((score, str(one), str(other)) for score, one, other in found)
+    documents = zip(levels.similarity[rows].tolist(), *sides, strict=True)
+    return tuple((score, str(one), str(other)) for score, one, other in documents)
 
 
 def _last_change(names: tuple[str, ...]) -> str:
@@ -207,31 +207,35 @@ def _matrix(run: Outcome) -> Matrix | None:
     at = place[numbers]
     dropped = np.flatnonzero(~run.decision.kept)
     cells = at[dropped] * count + at[run.decision.kept_by[dropped]]
-    found = np.bincount(cells, minlength=count * count).reshape(count, count)
+    counts = np.bincount(cells, minlength=count * count).reshape(count, count)
     documents = np.bincount(at, minlength=count)
-    return Matrix(field, tuple(shown), tuple(documents.tolist()), tuple(map(tuple, found.tolist())))
+    return Matrix(
+        field, tuple(shown), tuple(documents.tolist()), tuple(map(tuple, counts.tolist()))
+    )
 
 
 def _warnings(
     clusters: Clusters, documents: int, matrix: Matrix | None, pairs: list[PairShown | None]
 ) -> list[str]:
-    found = []
+    messages = []
     large = clusters.sizes[clusters.sizes >= max(LARGE_SIZE, LARGE_SHARE * documents)]
     for size in sorted(large.tolist(), reverse=True)[:3]:
         share = 100 * size / documents
-        found.append(f"One cluster has {size:,} documents, {share:.1f}% of all: is it a template?")
+        messages.append(
+            f"One cluster has {size:,} documents, {share:.1f}% of all: is it a template?"
+        )
     if matrix is not None:
         for name, count, line in zip(matrix.names, matrix.documents, matrix.dropped, strict=True):
             if count >= LOST_DOCUMENTS and sum(line) > LOST_SHARE * count:
-                found.append(f"{name[:100]} lost {sum(line):,} of its {count:,} documents.")
+                messages.append(f"{name[:100]} lost {sum(line):,} of its {count:,} documents.")
     runs = {pair.names: pair.longest for pair in pairs if pair is not None}
     heads = Counter(
         run[:TEMPLATE_CHARACTERS] for run in runs.values() if len(run.split()) >= TEMPLATE_WORDS
     )
     for head, number in heads.most_common(3):
         if number >= TEMPLATE_PAIRS:
-            found.append(f"{number} of the pairs below share a run that begins: “{head}”")
-    return found
+            messages.append(f"{number} of the pairs below share a run that begins: “{head}”")
+    return messages
 
 
 def _facts(rule: Rule, policy: str, levels: Levels) -> list[tuple[str, str]]:
@@ -262,20 +266,22 @@ def _settings(run: Outcome) -> list[tuple[str, str]]:
 
 
 def _left_out(levels: Levels, clusters: Clusters, dropped: Flags) -> list[str]:
-    found = []
+    sentences = []
     if levels.missed:
-        found.append(
+        sentences.append(
             f"The search below the threshold stopped after {levels.work.candidates:,} pairs:"
             f" {levels.missed:,} documents were not compared there, so more may match than shown."
         )
     if (count := int(dropped.sum())) > BORDER_PAIRS:
-        found.append(f"Of {count:,} dropped documents the {BORDER_PAIRS} least similar are shown.")
+        sentences.append(
+            f"Of {count:,} dropped documents the {BORDER_PAIRS} least similar are shown."
+        )
     if clusters.names.size > CLUSTERS_SHOWN:
-        found.append(
+        sentences.append(
             f"Of {clusters.names.size:,} clusters the {CLUSTERS_SHOWN} largest, loosest and as many"
             " random ones are shown."
         )
-    return found
+    return sentences
 
 
 def beside_references(run: Outcome) -> Outcome:

@@ -62,20 +62,20 @@ class Levels:
         return replace(self, level=self.level[:count], **cut)
 
 
-def lowest_threshold(rule: Rule, asked: float | None) -> float:
+def lowest_threshold(rule: Rule, requested: float | None) -> float:
     """The lowest threshold of the report.
 
     Raises:
         UsageError: If it is asked to begin above the run's own, or not above 0.
     """
     if not rule.by_features:
-        if asked is not None:
+        if requested is not None:
             raise UsageError("report_from requires similarity: this run compares fingerprints")
         return 0.0
     own = rule.match.similarity
-    if asked is not None and not 0 < asked <= own:
-        raise UsageError(f"report_from is {asked:g}: use a number above 0, up to {own:g}")
-    return max(LEAST, round(own - BELOW, 6)) if asked is None else asked
+    if requested is not None and not 0 < requested <= own:
+        raise UsageError(f"report_from is {requested:g}: use a number above 0, up to {own:g}")
+    return max(LEAST, round(own - BELOW, 6)) if requested is None else requested
 
 
 def find_levels(

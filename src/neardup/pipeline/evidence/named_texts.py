@@ -28,35 +28,35 @@ _ADDRESS: Final = re.compile(r"(.+):(\d+)", re.DOTALL)
 
 
 def read_document(
-    name: str, read: ReadOptions | None = None, told: InputFormat | None = None
+    name: str, read: ReadOptions | None = None, input_format: InputFormat | None = None
 ) -> str:
     """Read one text: a file, also compressed; a record, as in `news.jsonl:17`; "-" the input.
 
     Args:
         name: What to read.
         read: The fields of the text, for records, and what of HTML is read.
-        told: Of files, what their names do not tell.
+        input_format: Of files, what their names do not tell.
 
     Raises:
         UsageError: For a file of records without the number of one.
         FileError: If it cannot be read.
         DataError: If it is not a text, or the file has no such record.
     """
-    read, told = read or ReadOptions(), told or InputFormat()
+    read, input_format = read or ReadOptions(), input_format or InputFormat()
     if name == "-":
         return _decoded("the standard input", sys.stdin.buffer.read())
     path = Path(name)
     address = _ADDRESS.fullmatch(name)
     if address and not path.exists():
         known = name_as_text(name)
-        found = texts_of([known], [address[1]], read, format_name=told)
-        if known not in found:
-            _check_record(known, address[1], read, told)
+        texts = texts_of([known], [address[1]], read, format_name=input_format)
+        if known not in texts:
+            _check_record(known, address[1], read, input_format)
             raise DataError(
                 f"{address[1]}: no document at {address[2]}; result files name the line of JSON and"
                 " CSV, and the row of Parquet and Arrow"
             )
-        return found[known]
+        return texts[known]
     if path.is_file() and format_of_path(name) is not None:
         raise UsageError(
             f"{name} holds records: name one, such as {name}:1; to take the whole file as one text,"
@@ -64,7 +64,7 @@ def read_document(
         )
     if path.exists() and not path.is_file() and not path.is_dir():
         return _decoded(name, _bytes_of(path))
-    for source in open_sources([name], format=replace(told, name="text", records=None)):
+    for source in open_sources([name], format=replace(input_format, name="text", records=None)):
         for batch in source.batches(ReadOptions(extract=read.extract)):
             return str(batch.texts[0].as_py())
     raise FileError(f"cannot read {name}: it is a folder; name a file in it")
@@ -93,21 +93,21 @@ def texts_of(
     Raises:
         UsageError, FileError, DataError: As when a run reads them.
     """
-    found: dict[str, str] = {}
-    wanted = pa.array(sorted(set(names)), pa.large_string())
+    texts: dict[str, str] = {}
+    ids = pa.array(sorted(set(names)), pa.large_string())
     rows = _rows_by_file(names)
     sources = open_sources(paths, tmp, format_name)
     try:
         for source in sources:
             for batch in source.batches(replace(read, skip_errors=True)):
-                for name, at in _hits(source, batch, wanted, rows):
-                    found.setdefault(name, str(batch.texts[at].as_py()))
-                if len(found) == len(wanted):
-                    return found
+                for name, at in _hits(source, batch, ids, rows):
+                    texts.setdefault(name, str(batch.texts[at].as_py()))
+                if len(texts) == len(ids):
+                    return texts
     finally:
         for source in sources:
             source.close()
-    return found
+    return texts
 
 
 def fields_of(
@@ -133,9 +133,9 @@ def fields_of(
         UsageError: If no record has one of the fields, or the inputs are not records.
         FileError, DataError: If an input cannot be read.
     """
-    found: dict[str, tuple[str | None, ...]] = {}
+    fields_by_name: dict[str, tuple[str | None, ...]] = {}
     missing, known = set(fields), dict[str, None]()
-    rows, wanted = _rows_by_file(names), set(names)
+    rows, ids = _rows_by_file(names), set(names)
     sources = open_sources(paths, None, format_name)
     try:
         for source in sources:
@@ -146,18 +146,18 @@ def fields_of(
                     missing -= {name for name in missing if _value(row, name) is not _ABSENT}
                     known |= dict.fromkeys(row)
                 identity = numbers.get(number) if read.id is None else str(_value(row, read.id))
-                if identity in wanted and identity not in found:
+                if identity in ids and identity not in fields_by_name:
                     values = tuple(_as_text(_value(row, name)) for name in fields)
-                    found[str(identity)] = values
-                if len(found) == len(wanted) and not missing:
-                    return found
+                    fields_by_name[str(identity)] = values
+                if len(fields_by_name) == len(ids) and not missing:
+                    return fields_by_name
     finally:
         for source in sources:
             source.close()
     if missing and known:
         name = next(name for name in fields if name in missing)
         raise UsageError(f"no record has the field {name!r}: they have {', '.join(known)[:400]}")
-    return found
+    return fields_by_name
 
 
 _ABSENT: Final = object()
@@ -184,9 +184,9 @@ def _as_text(value: Any) -> str | None:
     return str(value)
 
 
-def _check_record(name: str, path: str, read: ReadOptions, told: InputFormat) -> None:
+def _check_record(name: str, path: str, read: ReadOptions, input_format: InputFormat) -> None:
     """Raise what is wrong with the record of an address, if it is the first bad one of its file."""
-    for source in open_sources([path], format=told):
+    for source in open_sources([path], format=input_format):
         try:
             for _ in source.batches(read):
                 pass
@@ -208,11 +208,11 @@ def _rows_by_file(names: Collection[str]) -> dict[str, dict[int, str]]:
 
 
 def _hits(
-    source: Source, batch: Batch, wanted: pa.Array, rows: dict[str, dict[int, str]]
+    source: Source, batch: Batch, ids: pa.Array, rows: dict[str, dict[int, str]]
 ) -> Iterator[tuple[str, int]]:
     """The wanted documents of a batch: name and place."""
     if batch.ids is not None:
-        for at in np.flatnonzero(pc.is_in(batch.ids, wanted).to_numpy(zero_copy_only=False)):
+        for at in np.flatnonzero(pc.is_in(batch.ids, ids).to_numpy(zero_copy_only=False)):
             yield str(batch.ids[int(at)].as_py()), int(at)
         return
     files = [source.name] if source.name in rows else _named_alike(source.name, rows)

@@ -67,9 +67,10 @@ def pair_rows(
         if named is None:
             named = next((pair for pair in NAMES if pair[0] in row and pair[1] in row), None)
         if named is None:
-            wanted = "; ".join(f"{first}, {second}" for first, second in NAMES)
+            columns = "; ".join(f"{first}, {second}" for first, second in NAMES)
             raise DataError(
-                f"{path} names no pairs: it has {_listed(row)}; give it two of the columns {wanted}"
+                f"{path} names no pairs: it has {_listed(row)}; give it two of the columns"
+                f" {columns}"
             )
         first, second = row.get(named[0]), row.get(named[1])
         if _is_blank(first) or _is_blank(second):
@@ -78,8 +79,8 @@ def pair_rows(
             )
         label = next((row[name] for name in _LABELS if name in row), None)
         answered = any(name in row for name in _LABELS)
-        found = similarity_of(row, place)
-        yield PairRow(str(first), str(second), found, _label(label, place), answered)
+        similarity = similarity_of(row, place)
+        yield PairRow(str(first), str(second), similarity, _label(label, place), answered)
 
 
 def result_rows(
@@ -131,22 +132,22 @@ def similarity_of(row: Mapping[str, Any], place: str) -> float | None:
     Raises:
         DataError: If it is not a number from 0 to 1.
     """
-    told = next((row[name] for name in _SIMILARITIES if not _is_blank(row.get(name))), None)
-    if told is None:
+    value = next((row[name] for name in _SIMILARITIES if not _is_blank(row.get(name))), None)
+    if value is None:
         return None
     try:
-        found = float(told)
+        similarity = float(value)
     except (TypeError, ValueError, OverflowError):
-        found = -1.0
-    if 0 <= found <= 1:
-        return found
-    raise DataError(f"{place}: the similarity is {told!r:.80}: use a number from 0 to 1")
+        similarity = -1.0
+    if 0 <= similarity <= 1:
+        return similarity
+    raise DataError(f"{place}: the similarity is {value!r:.80}: use a number from 0 to 1")
 
 
-def _label(told: Any, place: str) -> bool | None:
-    if _is_blank(told) or str(told).casefold() in {"unsure", "unknown"}:
+def _label(value: Any, place: str) -> bool | None:
+    if _is_blank(value) or str(value).casefold() in {"unsure", "unknown"}:
         return None
-    text = str(told).casefold()
+    text = str(value).casefold()
     if text in _YES or text in _NO:
         return text in _YES
-    raise DataError(f"{place}: the label is {told!r:.80}: use 1 or 0, yes or no, or unsure")
+    raise DataError(f"{place}: the label is {value!r:.80}: use 1 or 0, yes or no, or unsure")

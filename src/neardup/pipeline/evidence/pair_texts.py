@@ -162,17 +162,17 @@ def texts_at(sources: Sequence[Source], read: ReadOptions, rows: set[int]) -> di
 
 def texts_in(batches: Iterable[Batch], rows: set[int]) -> dict[int, str]:
     """As `texts_at`, of batches."""
-    found: dict[int, str] = {}
-    wanted = np.array(sorted(rows), np.int64)
+    texts: dict[int, str] = {}
+    sorted_rows = np.array(sorted(rows), np.int64)
     begin = 0
     for batch in batches:
-        first, last = np.searchsorted(wanted, (begin, begin + len(batch.texts)))
-        for row in wanted[first:last].tolist():
-            found[row] = batch.texts[row - begin].as_py()[: MOST_CHARACTERS + 1]
+        first, last = np.searchsorted(sorted_rows, (begin, begin + len(batch.texts)))
+        for row in sorted_rows[first:last].tolist():
+            texts[row] = batch.texts[row - begin].as_py()[: MOST_CHARACTERS + 1]
         begin += len(batch.texts)
-        if last == wanted.size:
+        if last == sorted_rows.size:
             break
-    return found
+    return texts
 
 
 def _words(

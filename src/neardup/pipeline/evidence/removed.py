@@ -115,23 +115,25 @@ def removed_documents(
             total += 1
             yield each
 
-    found = heapq.nsmallest(most, counted(), key=_doubt)
-    names = {name for each in found for name in (each.dropped, each.kept)}
+    removed = heapq.nsmallest(most, counted(), key=_doubt)
+    names = {name for each in removed for name in (each.dropped, each.kept)}
     paths = list(inputs) or _named_files(names)
-    if found and not paths:
+    if removed and not paths:
         raise UsageError(
             f"{duplicates} names no files that are here: pass the inputs of the run as well, such"
             f" as neardup show {duplicates} news.jsonl"
         )
-    texts = texts_of(names, paths, read or ReadOptions(), format_name=format_name) if found else {}
-    if found and not texts:
+    texts = (
+        texts_of(names, paths, read or ReadOptions(), format_name=format_name) if removed else {}
+    )
+    if removed and not texts:
         raise UsageError(
             f"{duplicates} names documents such as {min(names)!r:.80}, and the inputs hold none of"
             " them: give the inputs of that run, with its --id"
         )
     values = (
         fields_of(names, fields, paths, read or ReadOptions(), format_name)
-        if found and fields
+        if removed and fields
         else {}
     )
     documents = tuple(
@@ -143,7 +145,7 @@ def removed_documents(
             (texts.get(each.kept), texts.get(each.dropped)),
             compared_fields(fields, values.get(each.kept), values.get(each.dropped)),
         )
-        for each in found
+        for each in removed
     )
     return Removed(documents, total)
 

@@ -310,8 +310,8 @@ def frame(  # noqa: PLR0913  # the parts of a page
         pages: (address, title) of other pages of the same place.
         forms: Whether it may send something to where it came from.
     """
-    found = "".join(f'<a href="{href}">{name_shown}</a>' for href, name_shown in pages)
-    found += "".join(
+    navigation = "".join(f'<a href="{href}">{name_shown}</a>' for href, name_shown in pages)
+    navigation += "".join(
         f'<a href="#{name}">{name_shown}</a>'
         for name, name_shown in links
         if f'id="{name}"' in body
@@ -329,7 +329,7 @@ def frame(  # noqa: PLR0913  # the parts of a page
         f'<meta name="color-scheme" content="light dark"><title>{inert(title)}</title>'
         f"<style>{look}</style></head>\n"
         '<body><a class="skip" href="#main">Skip to the content</a>'
-        f'<header><h1>{inert(heading)}</h1><nav aria-label="Sections">{found}</nav></header>\n'
+        f'<header><h1>{inert(heading)}</h1><nav aria-label="Sections">{navigation}</nav></header>\n'
         f'<main id="main" tabindex="-1">{body}</main>\n'
         f'<script type="application/json" id="summary">{json_data(numbers)}</script>\n'
         f"<script>{code}</script></body></html>\n"

@@ -143,12 +143,12 @@ def _benchmarks(report: LeakReport) -> str:
         [
             name_of(name),
             count(questions),
-            count(found),
-            amount(found, questions),
-            f"{100 * found / max(1, questions):.2f}%",
+            count(leaked),
+            amount(leaked, questions),
+            f"{100 * leaked / max(1, questions):.2f}%",
             *map(count, left_out),
         ]
-        for name, questions, found, *left_out in report.benchmarks
+        for name, questions, leaked, *left_out in report.benchmarks
     ]
     return (
         f'<section id="benchmarks"><h2>Benchmarks</h2>{table(heads, lines, "Benchmarks")}'

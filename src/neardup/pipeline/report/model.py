@@ -215,9 +215,9 @@ def size_classes(sizes: Any) -> tuple[tuple[int, int, int], ...]:
     edges = [2, 3, 4]
     while edges[-1] <= sizes.max(initial=0):
         edges.append(2 * edges[-1])
-    found = np.histogram(sizes, np.array(edges, np.float64) - 0.5)[0].tolist()
+    counts = np.histogram(sizes, np.array(edges, np.float64) - 0.5)[0].tolist()
     return tuple(
         (low, high - 1, number)
-        for low, high, number in zip(edges, edges[1:], found, strict=False)
+        for low, high, number in zip(edges, edges[1:], counts, strict=False)
         if number
     )

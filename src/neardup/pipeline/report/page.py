@@ -316,9 +316,9 @@ _TAGS: Final = {"removed": "del", "added": "ins"}
 
 def _both_names(pair: PairShown) -> str:
     """Both documents, each with what became of it."""
-    told = zip(pair.verdicts, map(name_of, pair.names), strict=True)
+    verdicts = zip(pair.verdicts, map(name_of, pair.names), strict=True)
     return ", ".join(
-        f"<small>{verdict}</small> {name}" if verdict else name for verdict, name in told
+        f"<small>{verdict}</small> {name}" if verdict else name for verdict, name in verdicts
     )
 
 
@@ -338,14 +338,14 @@ def excerpt(pair: PairShown) -> str:
     at = next((i for i, (kind, _) in enumerate(runs) if kind != "equal"), None)
     if at is None:
         return ""
-    found = [inert(_last_words(runs[at - 1][1], MOST_AROUND))] if at else []
+    parts = [inert(_last_words(runs[at - 1][1], MOST_AROUND))] if at else []
     for kind, text in runs[at:]:
         tag = _TAGS.get(kind)
         if tag is None:
-            found.append(inert(_first_words(text, MOST_AROUND)))
+            parts.append(inert(_first_words(text, MOST_AROUND)))
             break
-        found.append(f"<{tag}>{inert(_first_words(text, MOST_OF_AN_EXCERPT))}</{tag}>")
-    return f'<span dir="auto">{" ".join(found)}</span>'
+        parts.append(f"<{tag}>{inert(_first_words(text, MOST_OF_AN_EXCERPT))}</{tag}>")
+    return f'<span dir="auto">{" ".join(parts)}</span>'
 
 
 def _beginning(pair: PairShown | None) -> str:

@@ -401,9 +401,9 @@ class ReferenceIndex:
     def _check(self, read: ReadOptions) -> None:
         index, rule, folder = self.index, self._rule, self._against.folder
         if index.recipe is None or index.recipe.digest != rule.recipe.digest:
-            found = "none" if index.recipe is None else index.recipe.digest
+            digest = "none" if index.recipe is None else index.recipe.digest
             raise RecipeError(
-                f"{folder} has recipe {found}, the run {rule.recipe.digest}: fingerprints of"
+                f"{folder} has recipe {digest}, the run {rule.recipe.digest}: fingerprints of"
                 " two recipes cannot be compared; give the options that the index was made with"
             )
         if self._choice.policy != "greedy":
@@ -463,18 +463,18 @@ def _opened(against: Against) -> DurableIndex:
     )
 
 
-def _but_own(found: pa.Table, names: pa.Array, own: Versions) -> pa.Table:
+def _but_own(matches: pa.Table, names: pa.Array, own: Versions) -> pa.Table:
     """The first match of each row but what its own id has; none of a row that is unchanged.
 
     Args:
-        found: Matches, rows ascending: row and id.
+        matches: Matches, rows ascending: row and id.
         names: Arrow strings: the rows' addresses.
         own: How these are stored.
     """
-    rows = found["row"].to_numpy()
-    is_own = pc.equal(found["id"].cast(pa.large_string()), names.take(pa.array(rows)))
+    rows = matches["row"].to_numpy()
+    is_own = pc.equal(matches["id"].cast(pa.large_string()), names.take(pa.array(rows)))
     keep = np.flatnonzero(~np.array(is_own, np.bool_) & (own[rows] != SAME))
-    return found.take(pa.array(keep[np.unique(rows[keep], return_index=True)[1]]))
+    return matches.take(pa.array(keep[np.unique(rows[keep], return_index=True)[1]]))
 
 
 def _whole(name: str) -> int | None:

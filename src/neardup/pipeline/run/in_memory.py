@@ -141,8 +141,8 @@ def _check_kind(source: Any) -> None:
     if kind == "IterableDataset":
         raise UsageError("an IterableDataset has no rows yet: pass a list of its texts, or a table")
     methods = {"collect": "LazyFrame", "to_table": "", "to_arrow_table": "Connection"}
-    for method, wanted in methods.items():
-        if callable(getattr(source, method, None)) and wanted in kind:
+    for method, kinds in methods.items():
+        if callable(getattr(source, method, None)) and kinds in kind:
             raise UsageError(f"a {kind} is not a table yet: pass what its {method}() gives")
 
 
@@ -240,11 +240,11 @@ def _columns_of(table: pa.Table, read: ReadOptions) -> dict[str, Any]:
     table = _in_larger_chunks(table)
     texts = [_texts(column_of(table, name)) for name in read.text]
     columns = {"texts": pc.binary_join_element_wise(*texts, _LINE) if texts[1:] else texts[0]}
-    wanted = {
+    named = {
         "ids": (read.id, pa.large_string()),
         "within": (read.within, pa.large_string()),
     }
-    for column, (field, kind) in wanted.items():
+    for column, (field, kind) in named.items():
         if field is None:
             continue
         values = column_of(table, field)
@@ -262,9 +262,9 @@ def _worths(values: Any, read: ReadOptions) -> tuple[pa.ChunkedArray, pa.Chunked
     order = read.order
     assert order is not None  # noqa: S101  # a column was named
     if not order.takes(values.type):
-        wanted = "dates" if order.dates else "numbers or dates"
+        expected = "dates" if order.dates else "numbers or dates"
         advice = "" if order.dates else ", or newest or oldest for texts that are dates"
-        raise UsageError(f"column {order.field!r} is {values.type}: use one of {wanted}{advice}")
+        raise UsageError(f"column {order.field!r} is {values.type}: use one of {expected}{advice}")
     parts = [order.of_column(chunk) for chunk in values.chunks]
     numbers = pa.chunked_array([worths for worths, _ in parts], pa.float64())
     return numbers, pa.chunked_array([pa.array(bad) for _, bad in parts], pa.bool_())
@@ -321,15 +321,15 @@ def _from_stream(source: Any) -> Any:
 def _batches(table: pa.Table, rows: Any) -> list[Batch]:
     begin, batches = 0, []
     for part in table.to_batches():
-        found = {name: part.column(name) for name in table.column_names}
+        columns = {name: part.column(name) for name in table.column_names}
         batches.append(
             Batch(
-                found["texts"],
-                found.get("ids"),
+                columns["texts"],
+                columns.get("ids"),
                 rows[begin : begin + len(part)],
-                found["texts"].nbytes,
-                found.get("within"),
-                found.get("numbers"),
+                columns["texts"].nbytes,
+                columns.get("within"),
+                columns.get("numbers"),
             )
         )
         begin += len(part)

@@ -61,13 +61,13 @@ class TextSample:
 
     def see(self, texts: pa.LargeStringArray) -> None:
         """Take some of a batch; nothing is copied of the rest, however long they are."""
-        wanted = min(_TEXTS_OF_A_BATCH, _TEXTS - len(self.texts), len(texts))
+        count = min(_TEXTS_OF_A_BATCH, _TEXTS - len(self.texts), len(texts))
         _, offsets, data = texts.buffers()
-        if wanted <= 0 or data is None:
+        if count <= 0 or data is None:
             return
         ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
         content = memoryview(data)
-        for row in np.linspace(0, len(texts) - 1, wanted, dtype=np.int64):
+        for row in np.linspace(0, len(texts) - 1, count, dtype=np.int64):
             begin = int(ends[row])
             part = content[begin : min(int(ends[row + 1]), begin + _BYTES)]
             self.texts.append(bytes(part).decode(errors="ignore"))
@@ -119,10 +119,10 @@ def _missed_edits(rule: Rule, sizes: npt.NDArray[np.int64], sample: TextSample) 
         return None
     if expected_share(rule, sizes, sample) >= 1 - MISSED:
         return None
-    asked = _Features(recipe.tokens, recipe.ngram, sample)
-    words = asked.words_of(sizes)
-    left = asked.similarity_left(words, match.measure)
-    mends = [("", asked, 0.7), ("", _Features("words", 3, sample), 0.7)]
+    own_features = _Features(recipe.tokens, recipe.ngram, sample)
+    words = own_features.words_of(sizes)
+    left = own_features.similarity_left(words, match.measure)
+    mends = [("", own_features, 0.7), ("", _Features("words", 3, sample), 0.7)]
     if sample.is_unspaced:
         mends.append(("--tokens chars ", _Features("chars", 3, sample), 0.5))
     else:

@@ -80,11 +80,11 @@ def all_near(
     furthest = int(FURTHEST * bits)
     while True:
         try:
-            found = pairs_within(values, furthest, bits, limit=most, workers=workers)
+            pairs = pairs_within(values, furthest, bits, limit=most, workers=workers)
         except TooManyPairsError:
             if not furthest:
                 return None
             furthest = furthest * 3 // 4
             continue
-        left, right, apart = (found[name].to_numpy() for name in ("left", "right", "distance"))
+        left, right, apart = (pairs[name].to_numpy() for name in ("left", "right", "distance"))
         return ScoredPairs(left, right, -apart.astype(np.float64)), furthest

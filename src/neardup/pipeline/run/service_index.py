@@ -113,9 +113,9 @@ class ServiceIndex:
             of the first matches.
         """
         rows, documents = _documents(contents)
-        asked = zip(ids.take(pa.array(rows)).to_pylist(), documents, strict=True)
+        queries = zip(ids.take(pa.array(rows)).to_pylist(), documents, strict=True)
         reach: dict[str, Any] = {self.by: least}
-        answers = self._client.first_many(asked, most, **reach)
+        answers = self._client.first_many(queries, most, **reach)
         versions = np.full(len(ids), ABSENT, np.int8)
         matched: list[tuple[int, Any, float]] = []
         for row, answer in zip(rows.tolist(), answers, strict=True):

@@ -454,13 +454,13 @@ class IndexSummary(Record):
 
     def __str__(self) -> str:
         """A few lines for people."""
-        told = f" ({self.replaced:,} replaced)" if self.replaced else ""
-        told += f", {self.unchanged:,} unchanged" if self.unchanged else ""
-        told += f", {self.seen:,} seen before" if self.seen else ""
+        notes = f" ({self.replaced:,} replaced)" if self.replaced else ""
+        notes += f", {self.unchanged:,} unchanged" if self.unchanged else ""
+        notes += f", {self.seen:,} seen before" if self.seen else ""
         return "\n".join(
             [
                 f"read      {self.read:>12,} ({self.rejected:,} rejected, {self.empty:,} empty)",
-                f"stored    {self.stored:>12,}{told}",
+                f"stored    {self.stored:>12,}{notes}",
                 f"index     {self.documents:>12,} documents",
                 f"seconds   {self.seconds['total']:.2f}",
                 *_told_lines(self),
@@ -583,8 +583,8 @@ def _lines(
 
 def _told_lines(run: Told) -> list[str]:
     """What a summary says at its end: notes and warnings, the first few of each."""
-    told = [f"note      {shown(x)}" for x in _first(run.notes)]
-    return told + [f"warning   {shown(x)}" for x in _first(run.warnings)]
+    lines = [f"note      {shown(x)}" for x in _first(run.notes)]
+    return lines + [f"warning   {shown(x)}" for x in _first(run.warnings)]
 
 
 def _first(lines: list[str]) -> list[str]:

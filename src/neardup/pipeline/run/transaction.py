@@ -255,8 +255,8 @@ class LastUpdate:
         first = self._index.added
         if folder is not None and folder.was_updating:
             first = folder.facts["index"]["added"]
-        told = {"format": FORMAT, "asked": self._asked.hex(), "command": self._command}
-        head = orjson.dumps({**told, "first": first})
+        fields = {"format": FORMAT, "asked": self._asked.hex(), "command": self._command}
+        head = orjson.dumps({**fields, "first": first})
         body = io.BytesIO()
         body.write(len(head).to_bytes(8, "little") + head)
         write_decision(decision, body)

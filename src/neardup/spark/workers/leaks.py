@@ -86,12 +86,12 @@ def _search(
     try:
         for batch in source.batches(read, rejects):
             first = search.documents
-            found = search.add(batch.texts)
-            if found:
+            findings = search.add(batch.texts)
+            if findings:
                 named = Addresses([file["name"]])
                 named.add(0, batch.rows, batch.ids)
-                rows = np.array([each.document for each in found], np.int64) - first
-                yield _row(first, findings=encoded(found, named.of(rows).to_pylist()))
+                rows = np.array([each.document for each in findings], np.int64) - first
+                yield _row(first, findings=encoded(findings, named.of(rows).to_pylist()))
     finally:
         source.close()
     messages = messages_of(file["name"], source)
