@@ -496,7 +496,7 @@ def test_expire_asks_on_a_terminal_before_it_removes_all(
 def test_stats_tells_what_is_held_and_compares_the_plans(here: Here) -> None:
     out, err = here("index", "stats", "seen")
     assert err == ""
-    assert out.startswith("documents    5, and 0 removed ones")
+    assert out.startswith("documents    5, and 0 removed, to compact")
     assert re.search(r"^\* +scan +0", out, re.MULTILINE)
     found = here.summary("index", "stats", "seen")
     assert (found["documents"], found["ids"], found["store"]) == (5, "str", "none")

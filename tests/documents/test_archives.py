@@ -107,7 +107,10 @@ def laid_out(folder: Path, files: dict[str, bytes]) -> Path:
 
 
 def outcome(source: Path, folder: Path, **options: Any) -> dict[str, Any]:
-    """Everything that a run writes; the name of the source is put as IN."""
+    """Everything that a run writes; the name of the source is put as IN.
+
+    But for the options beside a table, which have the checksum of that name too.
+    """
     folder.mkdir()
     tables = {name: folder / f"{name}.csv" for name in ("duplicates", "clusters")}
     found = nd.dedup(source, f"{folder}/out/", **tables, **options, on_error="skip",
@@ -115,7 +118,7 @@ def outcome(source: Path, folder: Path, **options: Any) -> dict[str, Any]:
     written = {
         str(x.relative_to(folder)): x.read_bytes().replace(os.fsencode(source), b"IN")
         for x in sorted(folder.rglob("*"))
-        if x.is_file()
+        if x.is_file() and not x.name.endswith(".options.json")
     }
     return written | {"counts": (found.summary.read, found.summary.kept, found.summary.rejected)}
 

@@ -29,6 +29,8 @@ _RUNS_AT_ONCE: Final = 1 << 16
 _TASK_BYTES: Final = 4 << 20
 _MOST_WRITERS: Final = 4
 """A file system lets one thread at a time write to a file; the others read meanwhile."""
+_HAS_PLACED_IO: Final = hasattr(os, "pread") and hasattr(os, "pwritev")
+"""Whether the system reads and writes at a place of a file, whoever moved in it; Windows does not."""
 _GAP_BYTES: Final = 1 << 16
 """Bytes between two runs that are read too, rather than by another call."""
 _MOST_VIEWS: Final = 1000  # that one call of the system writes; Linux allows 1024
@@ -99,7 +101,7 @@ def copy_in_threads(
         FileError: As copy_runs, or if the input cannot be read.
     """
     into = target.descriptor()
-    if into is None:
+    if into is None or not _HAS_PLACED_IO:
         return False
     tasks = _tasks(runs, target.tell())
 
