@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from neardup.kernels.similarity.postings import KEYS, ROWS_A_KEY
 from neardup.similarity import greedy_steps as greedy
 from neardup.similarity import sketches
 from neardup.similarity.feature_sets import Match, Work
 from neardup.similarity.join import nearest_before, similar_components, similar_greedy
 from neardup.similarity.key_choice import KeySample
+from neardup.similarity.key_index import KeyIndex
 from neardup.similarity.sketches import entry_words, sketch_words
 from neardup.similarity.spilled import Spill
 from similarity.test_join import (
@@ -177,3 +179,12 @@ def test_entries_are_wide_where_one_word_tells_nothing_four_do_and_looks_are_man
     assert entry_words(long, Match(0.5), looks=50) == 1
     assert entry_words(np.zeros(3, np.int64), Match(0.5), looks=50) == 1
     assert entry_words(short, Match(0.5, "containment"), looks=50) == 1
+
+
+def test_there_is_room_for_the_keys_that_are_in_and_those_to_come() -> None:
+    index = KeyIndex(10, 1, None)
+    for keys in (5000, 70_000):
+        index.postings.used[KEYS] = keys
+        index.make_room(keys, lambda: 0)
+        assert len(index.postings.rows) > 2 * keys * ROWS_A_KEY
+        assert len(index.postings.folds) >= len(index.postings.rows)
