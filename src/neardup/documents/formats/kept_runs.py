@@ -30,7 +30,7 @@ _TASK_BYTES: Final = 4 << 20
 _MOST_WRITERS: Final = 4
 """A file system lets one thread at a time write to a file; the others read meanwhile."""
 _HAS_PLACED_IO: Final = hasattr(os, "pread") and hasattr(os, "pwritev")
-"""Whether the system reads and writes at a place of a file, whoever moved in it; Windows does not."""
+"""Whether files are read and written at given places; Windows has no such calls."""
 _GAP_BYTES: Final = 1 << 16
 """Bytes between two runs that are read too, rather than by another call."""
 _MOST_VIEWS: Final = 1000  # that one call of the system writes; Linux allows 1024
