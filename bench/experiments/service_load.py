@@ -90,10 +90,10 @@ async def client(
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     seconds, due = list[float](), time.perf_counter() + pause * random.random()
     while time.perf_counter() < end and at[0] < len(requests):
+        request, at[0] = requests[at[0]], at[0] + 1  # before the pause, in which others take theirs
         if pause:
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
         begin, due = due if pause else time.perf_counter(), due + pause
-        request, at[0] = requests[at[0]], at[0] + 1
         writer.write(request)
         await answer(reader, is_redis)
         seconds.append(time.perf_counter() - begin)
