@@ -16,6 +16,7 @@ from neardup.kernels.features.room import room_of
 from neardup.kernels.features.tokenise import made_tokens, tokenise
 from neardup.kernels.features.xxh3 import hasher_of, xxh3_runs
 from neardup.kernels.jit import inner, kernel, making, move
+from neardup.kernels.sorting import first_from
 
 if TYPE_CHECKING:
     from neardup.kernels.features.token_arguments import Cutting
@@ -84,19 +85,6 @@ def longest_common_run(one: Any, other: Any, covered: Any, least: int, marked: A
     return best, begin
 
 
-@inner
-def _place_of(features: Any, feature: Any) -> int:
-    """Where an ascending array has a hash, or -1; np.searchsorted takes long to compile."""
-    low, high = np.int64(0), np.int64(features.size)
-    while low < high:
-        middle = (low + high) >> 1
-        if features[middle] < feature:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < features.size and features[low] == feature else np.int64(-1)
-
-
 @kernel
 def covered_words(hashes: Any, features: Any, width: int) -> Any:
     """Which words of a document lie in a run that is a feature of a question.
@@ -115,8 +103,8 @@ def covered_words(hashes: Any, features: Any, width: int) -> Any:
     for at in range(hashes.size):
         if not passes(sieve, hashes[at]):  # most do not: no search for these
             continue
-        place = _place_of(features, hashes[at])
-        if place >= 0:
+        place = first_from(features, 0, features.size, hashes[at])
+        if place < features.size and features[place] == hashes[at]:
             shared[place] = True
             for word in range(at, at + width):
                 covered[word] = True
@@ -193,12 +181,13 @@ def _meets(
 
 @making
 def _passages_of(
-    question: int,
-    why: int,
+    hit: Any,
     run: Any,
     covered: Any,
     words: Any,
     features: Any,
+    own: Any,
+    own_features: Any,
     questions: QuestionArrays,
 ) -> Any:
     """The passages of a question as ranges of words, int64 (passages, 2): the best one first.
@@ -206,14 +195,10 @@ def _passages_of(
     That is the densest one; of what only the run rule finds, the one around the longest run. Others
     follow by their scores, if they are enough by themselves.
     """
-    own = questions.words[questions.starts[question] : questions.starts[question + 1]]
-    own_features = questions.features[
-        questions.feature_starts[question] : questions.feature_starts[question + 1]
-    ]
     begins, ends, scores = maximal_segments(covered)
     best = np.int64(-1)
     for k in range(begins.size):
-        if why & BY_SHARE:
+        if hit[2] & BY_SHARE:
             is_best = best < 0 or scores[k] > scores[best]
         else:
             is_best = begins[k] <= run[0] and run[1] <= ends[k]
@@ -225,7 +210,7 @@ def _passages_of(
         begin, end = begins[k], ends[k]
         if k == best or not _meets(
             words[begin:end], features[begin : max(begin, end - questions.width + 1)],
-            covered[begin:end], own, own_features, questions.least[question], questions,
+            covered[begin:end], own, own_features, questions.least[hit[1]], questions,
         ):  # fmt: skip
             continue
         at = count
@@ -284,7 +269,9 @@ def _mark(
     else:
         move(features[begin:], run - questions.width + 1, marks.run_features[place[1] :])
     marks.figures[pair, 0], marks.figures[pair, 1] = shared, run
-    return _passages_of(question, hit[2], (begin, begin + run), covered, words, features, questions)
+    return _passages_of(
+        hit, (begin, begin + run), covered, words, features, own, own_features, questions
+    )
 
 
 @kernel

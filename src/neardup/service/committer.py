@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from neardup.errors import FileError, NeardupError
-from neardup.service.messages import Added, Removed, as_seen
+from neardup.service.messages import Added, Removed, as_seen, id_kind, other_ids
 from neardup.service.problem_details import Problem
 
 if TYPE_CHECKING:
@@ -272,15 +272,15 @@ class Committer:
             at = end
 
     def _applied_alike(self, index: DurableIndex, works: list[Work]) -> Iterator[Outcome]:
-        kind = index.id_kind or _id_kind(works[0])
-        right = [work for work in works if not work.ids or _id_kind(work) == kind]
+        kind = index.id_kind or id_kind(works[0].ids[0])
+        right = [work for work in works if not work.ids or id_kind(work.ids[0]) == kind]
         ids = [identity for work in right for identity in work.ids]
         answers = iter(_WRITE[right[0].operation](index, ids, right) if ids else [])
         if self._aging is not None and self._aging.by_seen and works[0].operation == "seen":
             answers = iter(_touched(index, ids, list(answers)))
         for work in works:
-            if work.ids and _id_kind(work) != kind:
-                yield Problem("other-ids", f"the ids of this index are of kind {kind}")
+            if work.ids and id_kind(work.ids[0]) != kind:
+                yield other_ids(kind)
             else:
                 yield [next(answers) for _ in work.ids]
 
@@ -313,10 +313,6 @@ def _deliver(batch: Sequence[Work], outcomes: Sequence[Outcome]) -> None:
     for work, outcome in zip(batch, outcomes, strict=True):
         if not work.future.done():
             work.future.set_result(outcome)
-
-
-def _id_kind(work: Work) -> str:
-    return "str" if isinstance(work.ids[0], str) else "int"
 
 
 def _prepared(index: DurableIndex, ids: list[Any], works: list[Work]) -> Prepared:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Added", "Backup", "ComparedTexts", "Document", "ExplainedText", "First", "FirstMatch",
     "FirstMatches", "Match", "Matches", "Nearest", "Query", "Removal", "Removed", "Seen", "Terms",
-    "as_document", "as_matches", "as_seen", "check_id", "check_reach",
+    "as_document", "as_matches", "as_seen", "check_id", "check_reach", "id_kind", "other_ids",
 ]  # fmt: skip
 
 Id: TypeAlias = str | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
@@ -156,6 +156,16 @@ def check_id(identity: str | int, limits: Limits) -> None:
     """Refuse an id that is too long; Problem says so."""
     if isinstance(identity, str):
         _check_size("an id", "characters", len(identity), limits.id_characters)
+
+
+def id_kind(identity: str | int) -> str:
+    """The kind of an id, as `id_kind` of an index: "str" or "int"."""
+    return "str" if isinstance(identity, str) else "int"
+
+
+def other_ids(kind: str) -> Problem:
+    """For an id of another kind than those of the index."""
+    return Problem("other-ids", f"the ids of this index are of kind {kind}")
 
 
 class Terms(NamedTuple):

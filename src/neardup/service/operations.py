@@ -29,6 +29,8 @@ from neardup.service.messages import (
     as_matches,
     check_id,
     check_reach,
+    id_kind,
+    other_ids,
 )
 from neardup.service.problem_details import Problem
 
@@ -301,8 +303,8 @@ class AskFirst(Ask):
         """See Rows."""
         check_id(row.id, self._terms.limits)
         kind = self._index.id_kind
-        if kind not in {None, "int" if isinstance(row.id, int) else "str"}:
-            raise Problem("other-ids", f"the ids of this index are of kind {kind}")
+        if kind is not None and kind != id_kind(row.id):
+            raise other_ids(kind)
         check_reach(row, self._terms)
         return super().check(row)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from neardup.documents.files.problems import file_error
 from neardup.errors import FileError
+from neardup.runtime.storage.durable_files import HAS_PLACED_IO
 from neardup.runtime.threads import ahead
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ _RUNS_AT_ONCE: Final = 1 << 16
 _TASK_BYTES: Final = 4 << 20
 _MOST_WRITERS: Final = 4
 """A file system lets one thread at a time write to a file; the others read meanwhile."""
-_HAS_PLACED_IO: Final = hasattr(os, "pread") and hasattr(os, "pwritev")
-"""Whether files are read and written at given places; Windows has no such calls."""
 _GAP_BYTES: Final = 1 << 16
 """Bytes between two runs that are read too, rather than by another call."""
 _MOST_VIEWS: Final = 1000  # that one call of the system writes; Linux allows 1024
@@ -101,7 +100,7 @@ def copy_in_threads(
         FileError: As copy_runs, or if the input cannot be read.
     """
     into = target.descriptor()
-    if into is None or not _HAS_PLACED_IO:
+    if into is None or not HAS_PLACED_IO:
         return False
     tasks = _tasks(runs, target.tell())
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
+    "HAS_PLACED_IO",
     "LockHeldError",
     "check_system",
     "disk_full",
@@ -29,6 +30,8 @@ __all__ = [
     "written_aside",
 ]
 
+HAS_PLACED_IO: Final = hasattr(os, "preadv") and hasattr(os, "pwritev")
+"""Whether files are read and written at given places; Windows has no such calls."""
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _locks: Final[set[int]] = set()
 """Descriptors of the locks that this process holds."""
@@ -132,7 +135,7 @@ def check_system(what: str) -> None:
     Example:
         >>> check_system("an index folder")
     """
-    if not hasattr(os, "preadv"):
+    if not HAS_PLACED_IO:
         raise UsageError(f"{what} needs a POSIX system: use Linux, macOS or WSL")
 
 
