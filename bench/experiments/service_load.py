@@ -3,13 +3,17 @@
     python bench/experiments/service_load.py --stored 100000 --seconds 10
     python bench/experiments/service_load.py --what fingerprints
     python bench/experiments/service_load.py --what redis
+    python bench/experiments/service_load.py --what hour --rate 1000 --max-age 1000s
 
 The first asks about texts as fast as it can, and then with half of that rate; the second sends
 fingerprints to an index by distance, singly and in Arrow batches; the third asks `SET NX` of a
-Redis that syncs each command, and the disk how long that takes. Clients are connections of one
-asyncio loop that write requests by hand, so that the load takes little of the processor beside the
-server. Texts have 2 kB, every tenth is a near twin, ids are addresses. Processor time is the
-server's own, from /proc; on a machine that does other work it is the figure to look at.
+Redis that syncs each command, and the disk how long that takes; the last asks at a steady rate for
+an hour while documents expire, and prints each minute its longest answer and the server's memory.
+
+Clients are connections of one asyncio loop that write requests by hand, so that the load takes
+little of the processor beside the server. Texts have 2 kB, every tenth is a near twin, ids are
+addresses. Processor time is the server's own, from /proc; on a machine that does other work it is
+the figure to look at.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -152,9 +157,9 @@ def load(
 
 
 @contextlib.contextmanager
-def service(folder: str) -> Iterator[tuple[int, int]]:
+def service(folder: str, *options: str) -> Iterator[tuple[int, int]]:
     """Process and port of a service that is ready."""
-    command = [sys.executable, "-m", "neardup", "serve", folder, "--port", "0"]
+    command = [sys.executable, "-m", "neardup", "serve", folder, "--port", "0", *options]
     begin = time.perf_counter()
     with subprocess.Popen(  # noqa: S603  # our own command
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -188,15 +193,51 @@ def texts(folder: str, given: argparse.Namespace) -> None:
         print(json.dumps({"documents_a_commit": documents_a_commit(port)}), flush=True)
 
 
-def documents_a_commit(port: int) -> float:
-    """How many were written together, on average since the start."""
+def metric(port: int, name: str) -> float:
+    """A figure of `/metrics`."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         text = answer.read().decode()
-    total, count = (
-        float(re.search(rf"^neardup_batch_documents_{name} (\S+)$", text, re.MULTILINE)[1])  # type: ignore[index]
-        for name in ("sum", "count")
-    )
+    return float(re.search(rf"^{name} (\S+)$", text, re.MULTILINE)[1])  # type: ignore[index]
+
+
+def documents_a_commit(port: int) -> float:
+    """How many were written together, on average since the start."""
+    total, count = (metric(port, f"neardup_batch_documents_{name}") for name in ("sum", "count"))
     return round(total / max(count, 1), 1)
+
+
+def requests_from(first: int, count: int) -> list[bytes]:
+    """Requests about consecutive texts."""
+    return [request_of(row) for row in range(first, first + count)]
+
+
+def hour(folder: str, given: argparse.Namespace) -> None:
+    """A steady rate, minute by minute, of an index whose documents expire."""
+    if not Path(folder).exists():
+        fill(folder, given.stored)
+    first, count = time.time_ns() // 1000 * 10, round(60 * given.rate)
+    with (
+        service(folder, "--max-age", given.max_age) as (pid, port),
+        ProcessPoolExecutor(1) as maker,
+    ):
+        following = maker.submit(requests_from, first, count)
+        for minute in range(given.minutes):
+            requests = following.result()
+            following = maker.submit(requests_from, first + (minute + 1) * count, count)
+            load(
+                pid, port, requests, given.connections[-1], 60, given.rate,
+                minute=minute, stored=round(metric(port, "neardup_index_documents")),
+                resident_mb=resident(pid),
+            )  # fmt: skip
+
+
+def resident(pid: int) -> dict[str, int]:
+    """Memory of a process in megabytes: of its own, and of pages of files."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return {
+        name: int(re.search(rf"^Rss{name}:\s+(\d+)", status, re.MULTILINE)[1]) // 1024  # type: ignore[index]
+        for name in ("Anon", "File")
+    }
 
 
 def fingerprints(folder: str, given: argparse.Namespace) -> None:
@@ -270,7 +311,7 @@ def redis(folder: str, given: argparse.Namespace) -> None:
             server.terminate()
 
 
-WHAT = {"texts": texts, "fingerprints": fingerprints, "redis": redis}
+WHAT = {"texts": texts, "fingerprints": fingerprints, "redis": redis, "hour": hour}
 
 
 def main() -> None:
@@ -282,6 +323,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--connections", type=int, nargs="+", default=[1, 16, 100])
     parser.add_argument("--requests", type=int, default=30_000, help="at most, of each")
+    parser.add_argument("--rate", type=float, default=1000, help="of an hour, in a second")
+    parser.add_argument("--max-age", default="1000s", help="of an hour's documents")
+    parser.add_argument("--minutes", type=int, default=60)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         WHAT[given.what](given.folder or f"{folder}/index", given)
