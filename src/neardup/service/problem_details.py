@@ -29,14 +29,14 @@ class Kind(NamedTuple):
 
 
 _AGAIN: Final = (
-    "Nothing was stored. Send the request again under the same id after the seconds that"
-    " `Retry-After` says."
+    "Nothing was stored. Send the request again under the same id after the number of seconds in"
+    " `Retry-After`."
 )
 KINDS: Final[dict[str, Kind]] = {
     "malformed-body": Kind(
         400,
         "The body cannot be read",
-        "Send JSON in UTF-8, one object or one array of objects; one object a line for"
+        "Send JSON in UTF-8, one object or one array of objects; one object per line for"
         " `application/x-ndjson`; an Arrow IPC stream for `application/vnd.apache.arrow.stream`."
         " `detail` says where reading stopped.",
     ),
@@ -52,13 +52,13 @@ KINDS: Final[dict[str, Kind]] = {
     "read-only": Kind(
         403,
         "The service only reads",
-        "It was started with `--readonly`. Send what writes to the service that writes.",
+        "It was started with `--readonly`. Send writes to the service that writes.",
     ),
     "host-not-allowed": Kind(
         403,
-        "The service is not called by this name",
+        "The service does not answer under this host name",
         "A service without keys answers to `localhost` and loopback addresses only, so that no"
-        " web page can reach it under a name of its own. Use one of those, or start it with keys.",
+        " web page can reach it under a name of its own. Use such a name, or start it with keys.",
     ),
     "origin-not-allowed": Kind(
         403,
@@ -74,27 +74,27 @@ KINDS: Final[dict[str, Kind]] = {
     "body-too-slow": Kind(
         408,
         "The body did not arrive in time",
-        "Send the body without pauses. Nothing of a JSON body was stored; of a stream the lines"
-        " that were answered were.",
+        "Send the body without pauses. Nothing of a JSON body was stored; the lines of a stream"
+        " that were answered were stored.",
     ),
     "other-recipe": Kind(
         409,
         "The index has another recipe",
-        "`Neardup-Recipe` of the request must be the digest that `GET /v1/index` gives: features"
-        " and fingerprints of different recipes cannot be compared.",
+        "The header `Neardup-Recipe` of the request must be the digest that `GET /v1/index` gives:"
+        " features and fingerprints of different recipes cannot be compared.",
     ),
     "other-ids": Kind(
         409,
         "The index has ids of another kind",
-        "An index has strings or whole numbers as ids, decided by its first document. Send ids of"
-        " that kind.",
+        "The ids of an index are strings or whole numbers; its first document decides which. Send"
+        " ids of that kind.",
     ),
     "no-backups": Kind(
         409, "The service has no folder for backups", "Start it with `--backups DIR`."
     ),
     "too-large": Kind(
         413,
-        "The request is larger than the service takes",
+        "The request is larger than the service accepts",
         "`detail` names the limit and the size. Send large batches as a stream"
         " (`application/x-ndjson`), which has no limit as a whole.",
     ),
@@ -108,20 +108,20 @@ KINDS: Final[dict[str, Kind]] = {
         422,
         "A document or a setting cannot be used",
         "`detail` says which and why. A document has an id and one of `text`, `features` and"
-        " `fingerprint`, as the index takes them.",
+        " `fingerprint`, whichever the index accepts.",
     ),
-    "queue-full": Kind(429, "Too much waits already", _AGAIN),
+    "queue-full": Kind(429, "Too many documents are waiting", _AGAIN),
     "failure": Kind(
         500,
-        "The service met an error that nobody expected",
-        "The log has the error under the request's id. It may be sent again.",
+        "The service met an unexpected error",
+        "The log has the error under the request's id. You may send the request again.",
     ),
     "not-ready": Kind(503, "The service is starting or ending", _AGAIN),
     "too-late": Kind(503, "The document waited too long and was not stored", _AGAIN),
     "write-failed": Kind(
         503,
         "The disk refused a write",
-        f"{_AGAIN} The log and `/readyz` say what the system said.",
+        f"{_AGAIN} The log and `/readyz` have the error of the system.",
     ),
     "disk-full": Kind(
         507,
