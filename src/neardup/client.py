@@ -269,12 +269,12 @@ class AsyncClient:
     """As Client, for asyncio: each call is awaited, and `*_many` are asynchronous iterators.
 
     Args:
-        url: As of Client.
-        key: As of Client.
-        recipe: As of Client.
-        retries: As of Client.
-        timeout: As of Client.
-        transport: As of Client.
+        url: As in Client.
+        key: As in Client.
+        recipe: As in Client.
+        retries: As in Client.
+        timeout: As in Client.
+        transport: As in Client.
     """
 
     def __init__(

@@ -74,7 +74,7 @@ class Source(ABC):
             UsageError: For options that the format cannot serve.
             DataError: At the first bad record unless the options skip them, and for an input that
                 is broken as a whole, in any case.
-            FileError: If the read fails, or the file changed meanwhile.
+            FileError: If the read fails, or the file changed during it.
         """
         extraction = Extraction(options.extract, pages=self.has_pages)
         passed = 0
@@ -99,7 +99,7 @@ class Source(ABC):
         Raises:
             UsageError: If it is not a table.
             DataError: At the first record that is broken.
-            FileError: If the read fails, or the file changed meanwhile.
+            FileError: If the read fails, or the file changed during it.
         """
 
     def broken(self, row: int, bad: BadRecordError) -> DataError:

@@ -41,13 +41,13 @@ def pairs(
         fingerprints: uint64 (n,) or (n, width), low word first; int64 is taken bit for bit; or a
             list of int. Masked rows of a NumPy masked array are skipped.
         distance: Largest Hamming distance, 0 or more.
-        bits: Width of a fingerprint; 64 * width unless said.
+        bits: Width of a fingerprint; by default 64 * width.
         plan: "auto" for the cheapest, "scan" to compare all, "blocks" for distance + 1 blocks of
             which one agrees, "multi:M" for M blocks of which M - distance agree, "mih:M" for M
             blocks of which one differs in distance // M bits; "bits" and "probe" ask an index for
             each row. All find the same.
-        limit: The most rows to return; as many as fit half of the free memory unless said.
-        workers: Threads; one per core unless said.
+        limit: The most rows to return; by default as many as fit half of the free memory.
+        workers: Threads; by default one per core.
         heavy: Rows from which a bucket is split again by other bits; for tests.
 
     Returns:

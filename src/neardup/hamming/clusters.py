@@ -42,9 +42,9 @@ def components(
     Args:
         fingerprints: As for `pairs`. A masked row is a group of its own.
         distance: Largest Hamming distance, 0 or more.
-        bits: Width of a fingerprint; 64 * width unless said.
+        bits: Width of a fingerprint; by default 64 * width.
         plan: As for `pairs`.
-        workers: Threads; one per core unless said.
+        workers: Threads; by default one per core.
         groups: int32 (n,): only rows with the same number match; None: all may.
         heavy: As for `pairs`; for tests.
 
@@ -87,11 +87,11 @@ def greedy(
 
     Args:
         fingerprints: As for `pairs`. A masked row is always kept.
-        order: int64 (n,), the rows from the highest priority down; input order unless said.
+        order: int64 (n,), the rows from the highest priority down; by default input order.
         distance: Largest Hamming distance, 0 or more.
-        bits: Width of a fingerprint; 64 * width unless said.
+        bits: Width of a fingerprint; by default 64 * width.
         plan: As for `pairs`.
-        workers: Threads; one per core unless said.
+        workers: Threads; by default one per core.
         groups: int32 (n,): only rows with the same number match; None: all may.
         heavy: As for `pairs`; for tests.
 

@@ -42,9 +42,9 @@ def cross_pairs(
         old: Batches of the others, each as `new` is; some rows of one batch are held at a time, so
             they may be far more than memory holds.
         distance: Largest Hamming distance, 0 or more.
-        bits: Width of a fingerprint; 64 * width unless said.
+        bits: Width of a fingerprint; by default 64 * width.
         plan: How the new ones are searched: an exact plan of `neardup.Index`; all find the same.
-        workers: Threads; one per core unless said.
+        workers: Threads; by default one per core.
 
     Yields:
         Batches of left (row of `new`), right (row among all of `old`, counted through) and

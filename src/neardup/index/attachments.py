@@ -207,7 +207,7 @@ CODEC: Final = "zstd"
 
 
 def store_of(kind: AnyKind, store: str | None) -> str:
-    """What an index keeps of contents: one of STORES; what its rows hold unless said.
+    """What an index keeps of contents: one of STORES; by default what its rows hold.
 
     Raises:
         UsageError: For another name.

@@ -176,11 +176,11 @@ class BaseIndex(Queries):
     def snapshot(self, *, committed: bool = False) -> View:
         """A snapshot of the index, for several calls that must agree.
 
-        Of an index in a folder it holds on to the commit: space of what is removed meanwhile is
-        free again when it is closed.
+        A snapshot of an index in a folder holds on to its commit: the space of documents removed
+        later is free again when the snapshot is closed.
 
         Args:
-            committed: As of the last commit: without what a crash would take back.
+            committed: Only what the last commit has, which a crash cannot take back.
 
         Example:
             >>> from neardup import Index
@@ -285,7 +285,7 @@ class BaseIndex(Queries):
 
         Args:
             identity: A str or int.
-            document: As of `add`. One without tokens is "empty", and nothing changes.
+            document: As in `add`. One without tokens is "empty", and nothing changes.
             stored: What happens if the id is stored with other content: "replace" as above; "keep",
                 the stored version stays, "stored" unless another one is near; or "error".
             content: What a durable index stores with it, as in its `add`.
@@ -330,9 +330,9 @@ class BaseIndex(Queries):
 
         Args:
             ids: As many, of one kind; or what `prepare` gave, and nothing else.
-            documents: As of `add`.
+            documents: As in `add`.
             contents: What a durable index stores with them, as in its `add`.
-            stored: As of `offer`; at an "error" the documents before it are stored.
+            stored: As in `offer`; at an "error" the documents before it are stored.
             payloads: Small values stored with them, as in `add`.
 
         Returns:
@@ -368,11 +368,11 @@ class BaseIndex(Queries):
         """Offer many documents as `add_new` does, and return a list of answers.
 
         Args:
-            ids: As of `add_new`.
-            documents: As of `add_new`.
-            contents: As of `add_new`.
-            stored: As of `add_new`.
-            payloads: As of `add_new`.
+            ids: As in `add_new`.
+            documents: As in `add_new`.
+            contents: As in `add_new`.
+            stored: As in `add_new`.
+            payloads: As in `add_new`.
 
         Returns:
             An Answer for each document, as from `offer`.
@@ -393,9 +393,9 @@ class BaseIndex(Queries):
 
         Args:
             ids: One, or many, as in `add_new`.
-            documents: As of `add_new`.
-            contents: As of `add_new`.
-            payloads: As of `add_new`.
+            documents: As in `add_new`.
+            contents: As in `add_new`.
+            payloads: As in `add_new`.
             bad: What happens if a document, id or payload cannot be taken: "error", or "report":
                 the others are prepared, and `problems` says by row what is wrong.
 
@@ -424,10 +424,10 @@ class BaseIndex(Queries):
         """The problem of each of many documents; None for those that `add_new` accepts.
 
         Args:
-            ids: As of `add_new`.
-            documents: As of `add_new`.
-            contents: As of `add_new`.
-            payloads: As of `add_new`.
+            ids: As in `add_new`.
+            documents: As in `add_new`.
+            contents: As in `add_new`.
+            payloads: As in `add_new`.
 
         Raises:
             UsageError: If there are not as many documents as ids.

@@ -265,7 +265,7 @@ def many_sets(values: Any, settings: SimilaritySettings, workers: int | None = N
         values: Texts as for `neardup.fingerprints`, or as many collections of uint64 hashes: Arrow
             lists, or a sequence of arrays or lists, None for no features.
         settings: Of the index.
-        workers: Threads; one per core unless said.
+        workers: Threads; by default one per core.
 
     Raises:
         UsageError: For something else, or texts where there is no recipe.

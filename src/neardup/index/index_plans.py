@@ -137,7 +137,7 @@ def plan_similar(
     Args:
         n: Documents.
         similarity: The least that queries may ask for.
-        measure: As of `neardup.Index`.
+        measure: As in `neardup.Index`.
         features: Of a document, about; 300 (2 kB of text) unless `documents` tell.
         documents: Some of them, as `neardup.Index.add` takes them.
         recipe: Of the index, if they are texts.
@@ -180,8 +180,8 @@ def plan_parts(
     Args:
         parts: Documents of each part, the newest ones that queries follow among them.
         features: Of a document, about.
-        similarity: As of `plan_similar`.
-        measure: As of `plan_similar`.
+        similarity: As in `plan_similar`.
+        measure: As in `plan_similar`.
         text_bytes: That the text of a document takes; 0: it is not kept.
     """
     settings = SimilaritySettings(similarity, measure, None)

@@ -198,7 +198,7 @@ class SimilaritySettings:
         return MEASURES[self.measure]
 
     def condition(self, similarity: float | None = None) -> Condition:
-        """When a query and a document match, as kernels take it; the index's own unless said."""
+        """When a query and a document match, as kernels take it; by default the index's own."""
         return _condition(self.kind.number, self.similarity if similarity is None else similarity)
 
     def described(self) -> dict[str, Any]:

@@ -33,20 +33,20 @@ class Index(BaseIndex):
     similarity of their features.
 
     Args:
-        distance: Largest Hamming distance of a query; 3 unless said.
+        distance: Largest Hamming distance of a query; by default 3.
         bits: Width of the fingerprints; the recipe's if there is one.
         recipe: How texts become fingerprints or features, if texts are given.
         plan: "auto", or a plan by name: see neardup.plan.
-        memory: Bytes that the search tables may take; half of what is free unless said.
+        memory: Bytes that the search tables may take; by default half of what is free.
         similarity: The least similarity that a query may ask for, above 0, up to 1.
         measure: Of similarity: "jaccard" (shared / distinct features of both), "cosine" (shared /
             root of the product of their sizes), "containment" (shared / features of the smaller) or
-            "dice" (shared / mean of their sizes); "jaccard" unless said.
+            "dice" (shared / mean of their sizes); the default is "jaccard".
         question: Similarity, measure and recipe as one value.
         extract: Of a text that is HTML, what is compared: the "main" content (an extra), "all"
             that is visible, or "none" of this, its markup too, which is the default.
         store: What is kept of documents, for `content`: "text", "features" (feature hashes) or
-            "none"; unless said features of an index by similarity, which needs them, else nothing.
+            "none"; by default features if it is by similarity, which needs them, else nothing.
 
     Raises:
         UsageError: For a distance, width, plan, similarity or measure that cannot be, or options of
@@ -132,7 +132,7 @@ class Index(BaseIndex):
 
         Args:
             path: The file.
-            recipe: What the index's must be; its own unless said.
+            recipe: What the index's must be; by default its own.
 
         Returns:
             The index, as it was; times of insertion to the second, or to a

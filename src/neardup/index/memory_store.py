@@ -30,7 +30,7 @@ class MemoryStore:
     Args:
         version: At first.
         attachments: Beside its rows.
-        store: What is kept of contents, as `store_of` gives it; what rows hold unless said.
+        store: What is kept of contents, as `store_of` gives it; by default what rows hold.
     """
 
     path = None

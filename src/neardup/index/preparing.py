@@ -63,10 +63,10 @@ class Preparer:
         """As `made`, but a bad document is one of `problems` and the others are prepared.
 
         Args:
-            ids: As of `made`.
-            documents: As of `made`.
-            contents: As of `made`.
-            payloads: As of `made`.
+            ids: As in `made`.
+            documents: As in `made`.
+            contents: As in `made`.
+            payloads: As in `made`.
             known: The kind of the ids of the index, if it has any.
 
         Raises:

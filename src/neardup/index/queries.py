@@ -120,7 +120,7 @@ class Moment:
         attached: Beside its rows.
         codec: What decodes contents.
         path: The folder; None in memory.
-        on_disk: The last version that was committed; the same unless said.
+        on_disk: The last version that was committed; by default the same.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class Queries:
     Args:
         kind: Of the index.
         source: Where versions are.
-        reach: The distance or similarity of queries that ask for none; the kind's unless said.
+        reach: The distance or similarity of queries that ask for none; by default the kind's.
     """
 
     def __init__(self, kind: AnyKind, source: Source, reach: float | None = None) -> None:
@@ -360,8 +360,8 @@ class Queries:
         """The features of many texts, or hashes made distinct, as an index by similarity takes.
 
         Args:
-            documents: As of `query_batch`.
-            workers: Threads; one per core unless said.
+            documents: As in `query_batch`.
+            workers: Threads; by default one per core.
 
         Returns:
             Sets: of each document its features, uint64, ascending.
@@ -389,7 +389,7 @@ class Queries:
         Args:
             document: A text if the index has a recipe; else a fingerprint (an int, or uint64
                 (width,)), or of an index by similarity feature hashes: uint64 (n,).
-            reach: The distance or similarity; the index's unless said.
+            reach: The distance or similarity; by default the index's.
             limit: The most to return.
             distance: The same as `reach` of an index by distance: at most the index's.
             similarity: The same as `reach` of an index by similarity: at least the index's.
@@ -426,12 +426,12 @@ class Queries:
         Args:
             documents: Texts, or fingerprints: uint64 (q,) or (q, width), a list of ints, Arrow; or
                 of an index by similarity lists of feature hashes.
-            reach: As of `query`.
+            reach: As in `query`.
             limit: The most for one document.
-            workers: Threads; unless said one per core where that pays.
-            distance: As of `query`.
-            similarity: As of `query`.
-            committed: As of `query`.
+            workers: Threads; by default one per core where that pays.
+            distance: As in `query`.
+            similarity: As in `query`.
+            committed: As in `query`.
 
         Returns:
             pyarrow.Table with row (int64: which document), id, and distance (int16) or similarity
@@ -456,11 +456,11 @@ class Queries:
         """Find for each of many the document within reach that was added first.
 
         Args:
-            documents: As of `query_batch`.
-            reach: As of `query_batch`.
+            documents: As in `query_batch`.
+            reach: As in `query_batch`.
             limit: So many that were added first.
-            distance: As of `query`.
-            similarity: As of `query`.
+            distance: As in `query`.
+            similarity: As in `query`.
 
         Returns:
             The columns of `query_batch`, but in order of insertion: at most `limit` for a row.
@@ -479,7 +479,7 @@ class Queries:
         By similarity these are documents that share a feature, however little.
 
         Args:
-            document: As of `query`.
+            document: As in `query`.
             n: How many.
             by: Of an index by similarity: "similarity", the index's; or "cosine", for related
                 documents: the cosine of vectors in which each distinct feature weighs what the
@@ -505,10 +505,10 @@ class Queries:
         """The n closest stored documents of each of many, as `nearest`.
 
         Args:
-            documents: As of `query_batch`.
+            documents: As in `query_batch`.
             n: How many for one document.
-            by: As of `nearest`.
-            workers: Threads; one per core unless said.
+            by: As in `nearest`.
+            workers: Threads; by default one per core.
 
         Returns:
             pyarrow.Table with the columns of `query_batch`, sorted by row, closeness and insertion.

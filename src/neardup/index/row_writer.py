@@ -239,7 +239,7 @@ class RowWriter:
             column: Their ids.
             many: Their contents.
             kept: What is kept beside them.
-            times: When they were added; now unless said.
+            times: When they were added; by default now.
 
         Returns:
             How many were stored.

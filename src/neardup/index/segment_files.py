@@ -103,7 +103,7 @@ class SegmentFile:
 
     @contextlib.contextmanager
     def read_in_order(self) -> Iterator[None]:
-        """Meanwhile the system reads ahead of whoever reads an array from its beginning."""
+        """A context in which the system reads ahead of sequential reads of the arrays."""
         self._advise("SEQUENTIAL")
         try:
             yield

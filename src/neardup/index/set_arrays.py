@@ -81,7 +81,7 @@ def joined_sets(parts: list[Sets]) -> Sets:
 SPOOLED: Final = 1 << 24
 """The features from which on the arrays of a segment are in files, where they can be."""
 SLICE: Final = 1 << 23
-"""So many words are made in memory before they are written."""
+"""The number of words that are made in memory before they are written."""
 
 
 class Room:
@@ -285,7 +285,7 @@ def postings_of(
 
 
 def _entries(placed: tuple[Any, Any, Any, bool], about: int, room: Room) -> tuple[Any, Any]:
-    """Starts and entries, about so many, as Postings has them; for `placed` see `put_entries`."""
+    """Starts and `about` entries, as Postings has them; for `placed` see `put_entries`."""
     from neardup.kernels.index.sets import count_buckets, put_entries
 
     bits = np.uint64(max(1, (about // ENTRIES_A_BUCKET).bit_length()))

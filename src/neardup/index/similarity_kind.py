@@ -192,7 +192,7 @@ class BySimilarity(SimilaritySettings):
         except IndexError:
             room, places = _new_room()
         parts, rows = _parts(segments) if segments else _NO_PARTS, tail.rows
-        with rows.lock:  # see TailFeatures: the writer may append meanwhile
+        with rows.lock:  # see TailFeatures: the writer may append at any time
             count = seek(
                 content, parts, rows.places_of_arrays, tail.count, rows.made_for[0], reach, places
             )

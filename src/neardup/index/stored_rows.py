@@ -218,7 +218,7 @@ class TailRows:
         Args:
             first: Rows that there are; there is room for all documents.
             contents: Of the documents.
-            scores: As of Closest, of those that are stored; where there is none, as the kind says.
+            scores: As in Closest, of those that are stored; where there is none, as the kind says.
                 Written: how close the closest of all is.
             reach: The distance or similarity at which one is near.
 
@@ -342,9 +342,9 @@ class Tail(Generic[R]):
 
         Args:
             ids: Different, and not in this tail.
-            contents: As of `TailRows.offer`.
-            scores: As of `TailRows.offer`.
-            reach: As of `TailRows.offer`.
+            contents: As in `TailRows.offer`.
+            scores: As in `TailRows.offer`.
+            reach: As in `TailRows.offer`.
             number: Of the first row that is new.
 
         Returns:

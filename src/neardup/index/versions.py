@@ -1,8 +1,8 @@
-"""What an index holds at one moment, and what a kind of index is.
+"""Versions, the content of an index at one moment, and the kinds of index.
 
-A version does not change. Readers take it once a call, without a lock; the writer makes the next
-one and puts it in its place, under the lock of its store. So a call sees what was there when it
-began, whatever happens meanwhile.
+A version does not change. Readers take it once for each call, without a lock; the writer makes the
+next one and puts it in its place, under the lock of its store. So a call sees the documents that
+were there when it began, whatever others write during it.
 """
 
 from __future__ import annotations
@@ -492,7 +492,7 @@ class Version(Generic[M]):
         """The same in one segment, without removed rows; the tail must be empty.
 
         Args:
-            folder: As of Kind.merge.
+            folder: As in Kind.merge.
         """
         if len(self.segments) <= 1 and not any(each.removed for each in self.segments):
             return self

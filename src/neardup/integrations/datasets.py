@@ -44,8 +44,8 @@ def dedup(
     Args:
         dataset: A Dataset, a DatasetDict, or, with an index, an IterableDataset.
         column: Column or columns with the text.
-        order: Of a DatasetDict: splits, earlier ones are kept before later ones. Unless given
-            test, validation and train, where there are such, and then the others as they come.
+        order: Splits of a DatasetDict; documents of earlier ones are kept before those of later
+            ones. The default is test, validation and train, if they exist, then the others.
         index: Of an IterableDataset: each document that matches none of its documents goes through,
             and is stored in it; commit it afterwards if it is durable.
         options: Of `neardup.dedup`: similarity, distance, id, within, keep and others. Of an

@@ -52,8 +52,8 @@ class FrameAccessor:
         """Whether each row is dropped: bool, with the frame's index.
 
         Args:
-            text: As of `dedup`.
-            options: As of `dedup`.
+            text: As in `dedup`.
+            options: As in `dedup`.
 
         Raises:
             UsageError, DataError: As `neardup.dedup`.

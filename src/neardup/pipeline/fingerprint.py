@@ -180,7 +180,7 @@ class Parts:
         return self._open[-1]
 
     def _finished(self, but: int) -> Iterator[pa.RecordBatch]:
-        """The oldest parts, but for so many that go on."""
+        """The batches of the oldest parts; the newest `but` parts stay open."""
         while len(self._open) > but:
             part = self._open[0]
             values = part.fingerprinter.finish()

@@ -43,8 +43,8 @@ class Reach:
     """What a query returns, up to `limit`: all within the index's distance or similarity.
 
     `distance` or `similarity` asks for less, or more. With `csv_safe`, cells of a CSV table that a
-    spreadsheet would compute get a quote ('). With `nearest`, so many of the closest instead,
-    however far; of an index by similarity also `by` "cosine".
+    spreadsheet would compute get a quote ('). `nearest` gives that number of the closest
+    documents instead, however far; in an index by similarity also `by` "cosine".
     """
 
     distance: int | None = None

@@ -120,7 +120,7 @@ class _Parser:
 
     Args:
         read: Which fields of JSON have text and id, and what to do with bad lines.
-        is_json: As of Passing.
+        is_json: As in Passing.
     """
 
     def __init__(self, read: ReadOptions, is_json: bool | None) -> None:
@@ -194,7 +194,7 @@ def _marked(data: bytes, answer: Answer, *, is_json: bool) -> bytes:
 
 
 def _batches(source: int, every: int | None, longest: int) -> Iterator[list[bytes]]:
-    """Lines as they arrive: all that can be read at once, or `every` so many, and the rest."""
+    """Lines as they arrive: all that can be read at once, or batches of `every` lines."""
     waiting, rest = list[bytes](), list[bytes]()
     size = 0
     while part := os.read(source, READ_BYTES):

@@ -70,13 +70,13 @@ class LeakFindings:
 
     Args:
         questions: What is looked for.
-        common: As of Benchmarks: what is not a leak.
+        common: As in Benchmarks: what is not a leak.
         limits: How much memory it may take, and where the rest goes.
         kept: A file to append to; see FindingLog.
 
     Attributes:
         documents: How many were searched, once all are.
-        common: As of Benchmarks.
+        common: As in Benchmarks.
         having: int64: how many of them have each feature, if that is counted.
     """
 

@@ -1,7 +1,7 @@
 """Passages of questions cut out of documents, which are kept.
 
-Which documents are dropped all the same is decided before the first one is written: the texts of
-those with findings wait in a temporary file, and what is left of them is searched again.
+The step decides which documents are still dropped before it writes the first one: the texts of
+those with findings wait in a temporary file, and their cut texts are searched again.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ class CutUnits:
     """The units that go, of one document after the other; see `documents.record_edits.Cutter`.
 
     Args:
-        cuts: As of `RepeatedUnits.cuts`.
+        cuts: As in `RepeatedUnits.cuts`.
         unit: "paragraph" or "line".
         tell: Called with the document, the text, and how many documents, cuts and bytes, for the
             first of equal units; None where nobody asks.

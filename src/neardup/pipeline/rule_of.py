@@ -35,7 +35,7 @@ def rule_of(
     Args:
         question: All of a question.
         similarity: A part of one, like `measure` and `recipe`.
-        distance: As of Rule, like `verify`.
+        distance: As in Rule, like `verify`.
         verify: With a distance.
         measure: What similarity is.
         recipe: How a document becomes features and a fingerprint.

@@ -50,7 +50,7 @@ def counted(events: float, z: float = Z) -> tuple[float, float]:
 
 
 def kish(sizes: Sequence[float]) -> float:
-    """How many independent ones stand for members of groups that say all the same (Kish 1965).
+    """The number of independent items that groups of equal members count for (Kish 1965).
 
     Example:
         >>> kish([1, 1, 1, 1]), round(kish([100, 1]), 3)

@@ -109,7 +109,7 @@ class Committer:
         loop: Where futures live.
         limits: Of batches and of what waits.
         metrics: What happens is counted there.
-        aging: How old documents may become; as old as they like unless said.
+        aging: How old documents may become; by default as old as they like.
     """
 
     def __init__(

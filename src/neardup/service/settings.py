@@ -52,12 +52,12 @@ class Settings:
     Args:
         host: Address to listen on; other than loopback it needs keys.
         port: 0 for one that is free.
-        resp: Port for clients of Redis, 0 for one that is free; none unless said.
+        resp: Port for clients of Redis, 0 for one that is free; by default none.
         keys: File of keys, see `access`.
-        origin: Of pages that may call the service from a browser; none unless said.
+        origin: Of pages that may call the service from a browser; by default none.
         readonly: Answer queries only, beside a process that writes.
-        backups: Folder that `POST /v1/backup` writes to; refused unless said.
-        max_age: Seconds after which a document is removed; kept for ever unless said.
+        backups: Folder that `POST /v1/backup` writes to; by default refused.
+        max_age: Seconds after which a document is removed; by default kept for ever.
         age_from: What the age counts from: "added", or "seen", when it was last matched.
         log_requests: Write a line for each request, not only for those that failed.
         limits: See Limits.

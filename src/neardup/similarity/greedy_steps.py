@@ -1,8 +1,8 @@
 """Greedy matching in steps: looked up in threads, decided one after the other; always the same.
 
-A document is dropped only for one that was kept before it. So of a step of documents all can be
-looked up at once among those kept before the step, which nothing changes meanwhile. Whoever finds a
-match there has the right one: all others of the step have a lower priority. The rest are matched
+A document is dropped only for one that was kept before it. So all documents of a step can be looked
+up at once among those kept before the step, which do not change during it. A match found there is
+the right one: all others of the step have a lower priority. The rest are matched
 with each other, one after the other, in an index of the step's own, and those kept then go to the
 index of all.
 

@@ -70,7 +70,7 @@ def similar_greedy(
         match: When two documents match.
         workers: Number of threads; by default all available processors.
         work: Told what the search took.
-        first_new: So many documents, the first in order, are kept whatever they are similar to.
+        first_new: The number of documents, first in order, that are kept whatever they resemble.
 
     Returns:
         kept_of: int64 (n,): for a dropped document the kept one of highest priority that it is
@@ -225,7 +225,7 @@ class _Run:
         return 0
 
     def chunks(self, kernel: Any) -> Generator[Any]:
-        """Match chunk by chunk; keys of the next chunk are chosen in threads meanwhile.
+        """Match chunk by chunk, while threads choose the keys of the next chunk.
 
         `kernel` is `match_components`, `match_nearest` or `match_pairs`; yields what it returns.
         """
@@ -277,7 +277,7 @@ class _Run:
                 return file.by_part(*self._keys_and_sketches(documents))
 
             def useful(number: int) -> tuple[Any, Any, Any, Any]:
-                # Documents are united meanwhile; those not yet known to be are found again.
+                # Documents are being united; those not yet known to be are found again.
                 return file.part(number, self.walk.match)
 
             chunks = self._parts(max(1, parts // PARTS_A_CHUNK))

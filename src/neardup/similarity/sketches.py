@@ -20,8 +20,7 @@ __all__ = ["entry_words", "sketch_words"]
 
 MOST_WORDS: Final = 256
 FEATURES_A_WORD: Final = 4
-"""A document has so many on average for each word of its sketch, which is then a quarter as long as
-its features."""
+"""The mean number of features for each word of a sketch, which takes a quarter of their space."""
 DEVIATIONS: Final = 3
 NARROW_DEVIATIONS: Final = 2
 """From which on one word tells enough. (Measured: four are worth it at 0.8, not at 2.4.)"""

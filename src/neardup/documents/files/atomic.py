@@ -60,7 +60,7 @@ class AtomicFile:
 
     Args:
         path: The final one.
-        told: As of OutputSet.
+        told: As in OutputSet.
     """
 
     closed = False

@@ -29,7 +29,7 @@ _PIECE_BYTES: Final = 1 << 20
 _RUNS_AT_ONCE: Final = 1 << 16
 _TASK_BYTES: Final = 4 << 20
 _MOST_WRITERS: Final = 4
-"""A file system lets one thread at a time write to a file; the others read meanwhile."""
+"""Threads: a file system lets one at a time write to a file, while the others read."""
 _GAP_BYTES: Final = 1 << 16
 """Bytes between two runs that are read too, rather than by another call."""
 _MOST_VIEWS: Final = 1000  # that one call of the system writes; Linux allows 1024
@@ -88,9 +88,9 @@ def copy_in_threads(
 
     Args:
         file: Descriptor of the input.
-        runs: As of copy_runs.
+        runs: See `copy_runs`.
         target: The output.
-        tell: As of copy_runs.
+        tell: See `copy_runs`.
         workers: Threads.
 
     Returns:

@@ -93,7 +93,7 @@ def group_equal(fps: Any, workers: int | None = None) -> Any:
 
     Args:
         fps: uint64 (n, width), C-contiguous, n < 2**32.
-        workers: Threads; one per core unless said.
+        workers: Threads; by default one per core.
 
     Returns:
         int64 (n,). O(n) time and memory whatever the data.

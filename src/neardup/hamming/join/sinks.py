@@ -136,7 +136,7 @@ class Expanding:
 
     def may_store(self, pairs: int) -> bool:
         """A pair of groups stands for one pair of rows at least."""
-        # Under the lock no count moves to the outer sink meanwhile, so none is seen twice: what is
+        # While the lock is held no count moves to the outer sink, so none is seen twice: what is
         # refused here is more than the limit in truth, and stays refused.
         with self._lock:
             self._refused = self._refused or not self._outer.may_store(self._count + pairs)
@@ -155,7 +155,7 @@ class Expanding:
             if self._stored < STEP:
                 return
             taken = self._take()
-        self._pass_on(*taken)  # outside the lock: other threads may add meanwhile
+        self._pass_on(*taken)  # outside the lock, so that other threads may add
 
     def add_within(self) -> None:
         """Pass on the pairs inside the groups, unless a condition refuses equal rows."""

@@ -193,7 +193,7 @@ def spilled_seconds(
         bits: Width of a fingerprint.
         slab_rows: Rows that fit in memory at once.
         workers: Threads, each on a core of its own.
-        plan: The plan; the cheapest for random fingerprints unless said.
+        plan: The plan; by default the cheapest for random fingerprints.
 
     Returns:
         Seconds; the reading is as quick as from the page cache, or from a disk of 2 GB/s.

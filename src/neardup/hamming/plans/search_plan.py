@@ -202,7 +202,7 @@ def permute_plan(n: int, distance: int, bits: int, permutations: int) -> SearchP
 def _of_tables(
     name: str, n: int, masks: Any, buckets: tuple[int, Any], near: float, lookups: int = 0
 ) -> SearchPlan:
-    """A plan by these tables; each is looked up once unless said."""
+    """A plan by these tables; by default each is looked up once."""
     tables, width = masks.shape
     key_bits, shares = buckets
     candidates, opened = n * float(shares.sum()), lookups or tables

@@ -89,7 +89,7 @@ def plan(
         distance: Largest Hamming distance of a query.
         bits: Width.
         fingerprints: Some of them, as `pairs` takes them: the estimates then know which bits vary.
-        memory: Bytes that the tables may take; no limit unless said.
+        memory: Bytes that the tables may take; by default no limit.
 
     Returns:
         A table: for each plan its tables, the bits of their keys, the buckets that a query opens,

@@ -33,9 +33,9 @@ __all__ = [
 
 QUERIES_PER_TASK: Final = 4096
 QUERIES_CUT_AT_ONCE: Final = 64
-"""Where only the first matches are asked, those of so many queries are held at a time, or fewer:"""
+"""The most queries whose matches are held at a time, where only the first matches are asked for."""
 MATCHES_AT_ONCE: Final = 1 << 22
-"""so many matches, or one query's."""
+"""The most matches held at a time, unless one query has more, where only the first are asked."""
 FEW_HITS: Final = 256
 QUERIES_KEPT_AT_ONCE: Final = 256
 MOST_KEPT: Final = 4096

@@ -293,7 +293,7 @@ class _HeavyBucket:
         self._searcher = searcher_within(self._distinct)
 
     def search(self, queries: Codes, distance: int, workers: int) -> Neighbours:
-        """As of a Searcher; its rows are the distinct fingerprints."""
+        """See Searcher; the rows are the distinct fingerprints."""
         return self._searcher.search(queries, distance, workers)
 
     def codes(self, neighbours: Neighbours) -> Codes:

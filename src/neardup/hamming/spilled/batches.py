@@ -36,11 +36,11 @@ class Limits:
     """What a join may use.
 
     Args:
-        memory: Bytes or a size such as "12G"; half of the machine's, at most 4 GiB, unless said.
+        memory: Bytes or a size such as "12G"; by default half of the machine's, at most 4 GiB.
         tmp: Folder for spill files; the system's own if None. They are unlinked as soon as they are
             made: nothing is left behind after success, an error, an interrupt or a kill.
-        workers: Threads; one per core unless said.
-        limit: The most pairs; as many as fit half of the free space in `tmp` unless said.
+        workers: Threads; by default one per core.
+        limit: The most pairs; by default as many as fit half of the free space in `tmp`.
         budget: Rows instead of bytes; for tests.
     """
 
@@ -89,7 +89,7 @@ def pair_batches(
         source: A whole np.memmap of uint64 or int64, (n,) or (n, width), low word first; the path
             of a fingerprint file, or a list of paths; an array; or an iterable of arrays.
         distance: Largest Hamming distance, 0 or more.
-        bits: Width of a fingerprint; what the files say, or 64 * words, unless said.
+        bits: Width of a fingerprint; by default what the files say, or 64 * words.
         plan: As for `pairs`.
         limits: Memory, folder for spill files, threads, most pairs.
         first_row: Number of the first row.

@@ -34,7 +34,7 @@ def open_rows(
         source: A whole np.memmap (uint64 or int64, (n,) or (n, width)), which is read where it is.
             Anything else is copied to an unlinked file in `tmp`: the path of a fingerprint file or
             a list of paths, an array, or an iterable of arrays (masked rows are skipped).
-        bits: Width of a fingerprint; what the files say, or 64 * words, unless said.
+        bits: Width of a fingerprint; by default what the files say, or 64 * words.
         tmp: Folder for the copy; the system's own if None.
         first_row: Number of the first row.
 

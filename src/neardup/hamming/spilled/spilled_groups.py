@@ -51,7 +51,7 @@ def spilled_components(
     Args:
         source: As for `pair_batches`. A masked row is a group of its own.
         distance: Largest Hamming distance, 0 or more.
-        bits: Width of a fingerprint; what the files say, or 64 * words, unless said.
+        bits: Width of a fingerprint; by default what the files say, or 64 * words.
         plan: As for `pairs`.
         limits: Memory, folder for spill files, threads; no pair is stored, so no limit of pairs.
         progress: Told where the join is.
@@ -142,9 +142,9 @@ def keep_greedily(rows: RowFile, labels: Rows, engine: Engine, most: int) -> Non
 
     Args:
         rows: The fingerprints.
-        labels: As of `spilled_components`.
+        labels: As in `spilled_components`.
         engine: Of the search.
-        most: So many rows of components may be in memory.
+        most: The most rows of components that may be in memory.
 
     Raises:
         UsageError: If a component has more.

@@ -175,7 +175,7 @@ class Pending:
 
     Args:
         version: What they are added to.
-        most: So many rows and removals, and no record is made of them: they go to files.
+        most: The number of rows and removals from which on they go to files without a record.
     """
 
     def __init__(self, version: AnyVersion, most: int) -> None:

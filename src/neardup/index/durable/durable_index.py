@@ -77,21 +77,21 @@ class DurableIndex(BaseIndex):
 
         Args:
             path: The folder.
-            distance: Largest Hamming distance of a query; at most what the index was made for,
-                which it is unless said. A new index is made for 3 unless said.
-            bits: Width of the fingerprints; of a new index the recipe's, else 64, unless said.
+            distance: Largest Hamming distance of a query; at most that for which the index was
+                made, which is the default. For a new index the default is 3.
+            bits: Width of the fingerprints; for a new index by default the recipe's, else 64.
             recipe: How texts become fingerprints; an index that was made with one remembers it.
             plan: "auto", or a plan by name: see neardup.plan.
             store: What is kept of documents, for `content`: "text", "features" (feature hashes,
-                which verification needs) or "none"; unless said features of an index by similarity,
-                which needs them, else nothing.
+                which verification needs) or "none"; by default features if the index is by
+                similarity, which needs them, else nothing.
             readonly: Open for queries only: any number of processes may, also while one writes.
             create: Make the index if there is none.
             verify: Verify every checksum first, as `check`; it reads the whole folder: seconds a
                 million documents. Else a bit that flipped on the disk gives wrong answers.
             similarity: The least similarity of a query, at least what the index was made for: a new
                 index is by similarity, see neardup.Index, and remembers it.
-            measure: Of similarity: "jaccard" unless said, "cosine", "containment" or "dice".
+            measure: Of similarity: "jaccard" (default), "cosine", "containment" or "dice".
             question: Similarity, measure and recipe as one value; the index remembers it.
             extract: Of a text that is HTML, what is compared: the "main" content (an extra), "all"
                 that is visible, or "none" of this, its markup too; the index remembers it.

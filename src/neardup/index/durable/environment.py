@@ -139,7 +139,7 @@ def _is_full(path: Path) -> bool:
 def check_pages(path: Path, most: float = MOST_CHECKED) -> None:
     """Refuse a file with a page that LMDB would end the process for, before it sees the file.
 
-    Somebody may write to it meanwhile: it is damaged if it was so twice and did not change between.
+    Another process may be writing: the file is damaged if it was so twice without a change between.
 
     Args:
         path: The file.
@@ -497,7 +497,7 @@ class Pin:
 
         Raises:
             UsageError: If it is closed.
-            TornReadError: If it is not safe, and somebody wrote meanwhile.
+            TornReadError: If it is not safe, and somebody wrote during the read.
         """
         path = self.environment.path
         if self._process != os.getpid():

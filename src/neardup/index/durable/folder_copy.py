@@ -1,7 +1,7 @@
 """A copy of a live index: links to its files, which never change, and a copy of its log.
 
-The log is copied as one transaction left it. Its manifest names the files; where a merge has
-replaced one meanwhile, the log is copied again. The folder gets its name when all is in it.
+The log is copied as one transaction left it. Its manifest names the files; if a merge replaces one
+before it is linked, the log is copied again. The folder gets its name when all is in it.
 """
 
 from __future__ import annotations

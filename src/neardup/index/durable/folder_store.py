@@ -390,8 +390,8 @@ class FolderStore:
     def _written_ahead(self) -> Iterator[Job | None]:
         """A job that has written what is pending, if it is too much for the log.
 
-        What others write meanwhile is not in its files, which have no name before a commit: it
-        is taken over as far as its rows are there still, and else removed.
+        Its files have no name before a commit and lack rows that are written while it runs. Its
+        rows are taken over as far as they are still there, and else removed.
         """
         flush = self._flush
         if flush is not None and self._pending.is_for_files:

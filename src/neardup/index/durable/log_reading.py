@@ -81,7 +81,7 @@ class Reading:
         A manifest behind a known seal is not read again.
         """
         # One transaction: manifest, removed rows, log and ledger are of one commit, whatever a
-        # writer does meanwhile.
+        # writer does.
         return self._pin.read(lambda txn: self._changes(txn, generation, sequence, seal))
 
     def contents(self, numbers: list[int]) -> list[bytes | None]:

@@ -84,7 +84,7 @@ def locked(path: Path, wait: float = 0.0) -> int:
 
     Args:
         path: The folder.
-        wait: So many seconds while another process has it.
+        wait: Seconds to wait while another process has it.
     """
     end, logs = time.monotonic() + wait, True
     while True:
@@ -211,7 +211,7 @@ class LogStore:
             return self._environment.path.name, self._environment.transaction
 
     def look(self, work: Callable[[Environment], T]) -> T:
-        """What the LMDB file says of itself, which no other thread closes meanwhile."""
+        """The result of `work` on the LMDB environment, which no other thread closes during it."""
         with self._changing:
             return work(self._environment)
 

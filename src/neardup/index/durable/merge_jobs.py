@@ -47,9 +47,9 @@ _LOGGER: Final = logging.getLogger("neardup")
 FLUSH_ROWS: Final = {"distance": 1 << 17, "similarity": 1 << 15}
 """Rows in the log from which on they are flushed; the log is read when the index is opened."""
 MERGE_SHARE: Final = 0.25
-"""Of the memory that is free: so much may a merge take beside the index's writer."""
+"""The share of the free memory that a merge may take next to the index's writer."""
 LEAST_MERGED: Final = 1 << 18
-"""So many rows are merged however little memory is free."""
+"""The number of rows that are merged however little memory is free."""
 
 
 class Job:
@@ -170,8 +170,8 @@ class Job:
             raise AbandonedError
         count = sum(each.file is not None for each in moved.segments)
         stored = moved.segments[:count]
-        # The marks of rows that were removed meanwhile go into the transaction that names the
-        # files: a crash leaves both or neither, and no removed row comes back.
+        # The marks of rows that were removed during the merge go into the transaction that names
+        # the files: a crash leaves both or neither, and no removed row comes back.
         manifest = self._manifest(now, stored, next_file)
         try:
             old = self._store.checkpoint(manifest, list(stored), {})

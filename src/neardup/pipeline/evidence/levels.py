@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Levels", "curve", "find_levels", "lowest_threshold"]
 
 BELOW: Final = 0.1
-"""The report searches so far below the threshold unless told otherwise."""
+"""The default distance below the threshold down to which the report searches."""
 
 LEAST: Final = 0.01
 STEP: Final = 0.01

@@ -135,7 +135,7 @@ def pair_of_texts(
         recipe: Of their features and fingerprints.
         measure: Of their similarity.
         similarity: As it is known already.
-        fields: As of `compared_fields`.
+        fields: As in `compared_fields`.
     """
     runs, longest, note = _words(*texts)
     if texts[0] is None or texts[1] is None:

@@ -8,7 +8,7 @@ An index by similarity is asked, and so is one by distance where fingerprints al
 costs what the run's documents cost. By features, the documents of an index by distance take part in
 the exact join, from what it keeps beside fingerprints; that costs time linear in the index.
 
-A run sees one commit of the index, whatever a service writes to it meanwhile, and also versions of
+A run sees one commit of the index, whatever a service writes to it later, and also versions of
 documents that the run itself replaces. The index of a service is asked over HTTP (`ServiceIndex`),
 with the same result if nobody else writes to it.
 """
@@ -129,7 +129,7 @@ class ReferenceIndex:
         except BaseException:
             self.close()
             raise
-        # What others add to a service meanwhile does not end a run that is resumed.
+        # Documents that others add to a service do not end a run that is resumed.
         counts = {"documents": 0, "added": 0}
         if self.service is None:
             counts = {"documents": len(self._seen), "added": self._seen.added}

@@ -33,7 +33,7 @@ LONG: Final = 30
 """Words from which a copy of SHARE is more than one word."""
 MISSED: Final = 1 / 3
 FOUND: Final = 0.75
-"""Shares of the documents: more copies missed are worth a line, so many found mend it."""
+"""Shares of the copies: more missed are worth a note, and a remedy must find at least FOUND."""
 _TEXTS: Final = 128
 _TEXTS_OF_A_BATCH: Final = 16
 _BYTES: Final = 600

@@ -218,7 +218,7 @@ class Reader:
         rule: Decides what is kept of a document.
         limits: How much memory it may take, where the rest goes, and threads.
         resume: What an earlier run has done already, and where to keep what this one does.
-        keep: As of Choice: what is compared to choose the document that is kept.
+        keep: As in Choice: what is compared to choose the document that is kept.
         keep_features: Keep the features even if the search does not need them.
         restrict: Documents match only within a group, if the batches have any; else groups are
             noted only.

@@ -185,7 +185,7 @@ class RunFolder:
     def remove(self) -> None:
         """Remove the state, and the folder if nothing else is in it; the run has succeeded.
 
-        The journal goes last, so that a run that is killed meanwhile is known to have published.
+        The journal goes last, so that a run killed during this is known to have published.
         """
         self._journal.append({"done": True})
         for name in (GROUPING, *self.files, *JOURNAL_FILES[::-1], LOCK):

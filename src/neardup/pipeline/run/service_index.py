@@ -1,8 +1,8 @@
-"""An index that `neardup serve` has, as a run is compared with it: `dedup --against http://...`.
+"""The index of a service as the reference set of a run: `dedup --against http://...`.
 
 Documents are prepared here and sent in batches: features or fingerprints, never texts. Each batch
-is compared with what the service had committed by then, and others may write meanwhile. What is
-added is on the service's disk before the run ends, and adding it again changes nothing.
+is compared with what the service has committed by then; others may write during the run. Added
+documents are on the service's disk before the run ends, and adding them again changes nothing.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Transaction:
         options: What tells the run from another, as `described` gives it.
         limits: What it may use.
         reference: An index that came before.
-        skip_errors: As of ReadOptions.
+        skip_errors: As in ReadOptions.
         state: The data files of its state.
         others: Further paths that no output may replace.
 
@@ -151,8 +151,8 @@ class Transaction:
         """Refuse now what could not be committed after writing.
 
         Raises:
-            UsageError: If an output has appeared meanwhile, or documents of the index would be
-                replaced by others.
+            UsageError: If an output has appeared during the run, or documents of the index would
+                be replaced by others.
         """
         self.check_again()
         if self._reference is not None and self._reference.updates:
@@ -160,7 +160,7 @@ class Transaction:
             self._new = NewDocuments(self._reference, documents, decision, self._folder, first)
 
     def check_again(self) -> None:
-        """Refuse an output that has appeared meanwhile, as `prepare` does."""
+        """Refuse an output that has appeared during the run, as `prepare` does."""
         if not self._was_publishing and not self._is_repeated:
             # Nobody has published a folder that is there: it appeared while the run went on.
             check_outputs(self._sources, self._whole, self.files)
@@ -285,8 +285,8 @@ def command_of(
         sources: The inputs; streams are told apart by their documents.
         outputs: Paths.
         options: As `described` gives them.
-        own_ids: As of Against.
-        skip_errors: As of ReadOptions.
+        own_ids: As in Against.
+        skip_errors: As in ReadOptions.
     """
     inputs: list[Any] = []
     for source in sources:
@@ -395,7 +395,7 @@ class NewDocuments:
         self._index.commit()
 
     def _pass(self, first: int) -> None:
-        """Leave out what a killed run has added, which began when the index had had so many."""
+        """Skip documents that a killed run has added since the index had had `first` of them."""
         count = self._index.added - first
         theirs = count > len(self._rows)
         if count and not theirs:

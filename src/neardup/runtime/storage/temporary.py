@@ -100,7 +100,7 @@ def temporary_file(tmp: str | None, what: str, buffering: int = -1) -> Any:
     Args:
         tmp: Folder for it; the system's own if None.
         what: It will hold.
-        buffering: As of open.
+        buffering: As in open.
 
     Raises:
         FileError: If the folder cannot be written.

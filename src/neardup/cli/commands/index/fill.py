@@ -41,7 +41,7 @@ _Least = Annotated[
 _SimilarityMeasure = Annotated[
     str | None,
     typer.Option(
-        "--measure", help="Of similarity: jaccard (unless said), cosine, containment or dice."
+        "--measure", help="Measure of similarity: jaccard (default), cosine, containment or dice."
     ),
 ]
 
@@ -69,7 +69,7 @@ def create(
 ) -> None:
     """Make an empty index; what it is made for and its recipe stay as they are.
 
-    It is by similarity, from 0.7 on unless said, or with --distance by fingerprints. What says
+    It is by similarity, by default from 0.7, or with --distance by fingerprints. What says
     something of fingerprints alone needs --distance: --plan, --preset, --bits and --no-recipe.
 
     With --store text the texts are kept, compressed, and read again by id; after remove and

@@ -26,13 +26,14 @@ def plan(
         str | None,
         typer.Option(
             "--similarity-measure",
-            help="Of similarity: jaccard (unless said), cosine, containment or dice.",
+            help="Measure of similarity: jaccard (default), cosine, containment or dice.",
         ),
     ] = None,
     features: Annotated[
         float | None,
         typer.Option(
-            metavar="F", help="Of a document by similarity: 300 for 2 kB of text, unless said."
+            metavar="F",
+            help="Features of a document, by similarity: 300 (default) for 2 kB of text.",
         ),
     ] = None,
     store: Annotated[
