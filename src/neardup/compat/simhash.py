@@ -278,7 +278,7 @@ class SimhashIndex:
             yield f"{block:x}:{i:x}"
 
     def bucket_size(self) -> int:
-        """How many buckets there are."""
+        """The number of buckets."""
         return len(self.bucket)
 
     def _check(self, simhash: Simhash) -> None:

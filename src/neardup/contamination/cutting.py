@@ -1,4 +1,4 @@
-"""Which stretches of a document go with the passages of questions."""
+"""Stretches of a document that are cut with the passages of questions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_CUTS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How passages are cut out.
+    """The rule by which passages are cut out.
 
     Args:
         around: Characters (code points) before and behind each passage that go with it.
@@ -42,7 +42,7 @@ class Cut:
                 raise UsageError(f"{name} is {value}: use a whole number from 0 up")
 
     def stretches(self, passages: Iterable[Sequence[int]]) -> list[tuple[int, int]]:
-        """What is cut out: begin and end of each stretch, ascending; what meets is one."""
+        """The begin and end of each stretch to cut, ascending; those that meet are one."""
         stretches: list[tuple[int, int]] = []
         for begin, end in sorted(
             (max(0, x[0] - self.around), x[1] + self.around) for x in passages

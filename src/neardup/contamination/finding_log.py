@@ -67,7 +67,7 @@ class FindingLog:
         self._spool.append(np.frombuffer(data, np.uint64))
 
     def batches(self) -> Iterator[tuple[list[Finding], list[str]]]:
-        """What was added so far, some at a time, and the names of the documents."""
+        """The findings added so far, some at a time, with the names of the documents."""
         reader = pa.BufferReader(pa.py_buffer(self._spool.finish()))
         while reader.tell() < reader.size():
             with pa.ipc.open_stream(reader) as stream:

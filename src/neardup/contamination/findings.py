@@ -1,4 +1,4 @@
-"""What was found, as a table; and which of it is common text rather than a leak."""
+"""Findings as a table, and the decision which of them are common text rather than a leak."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FINDINGS: Final = pa.schema(
 
 
 class Coverage:
-    """Which findings have enough of the question in common runs, if a published rule counts these.
+    """The findings with enough of the question in common runs, if a published rule counts these.
 
     Args:
         questions: What was looked for.
@@ -53,7 +53,7 @@ class Coverage:
             self._words[each.question] = self._words.get(each.question, False) | each.covered
 
     def enough(self, findings: Sequence[Finding]) -> list[bool]:
-        """Which of some findings count, after all were added; one of a question again by itself."""
+        """Whether the question of each finding is covered enough, after all findings were added."""
         rule = self._rule
         if rule is None or rule.coverage is None:
             return [True] * len(findings)
@@ -116,7 +116,7 @@ def uncommon_shares(
 
 
 def leaks(findings: Sequence[Finding], questions: Questions, having: Rows, most: float) -> Flags:
-    """Which findings stand without what is common.
+    """Flags of the findings that stand without common features.
 
     By share: enough of the question's other features are there. By a run: not all of it is common.
     A question of two words has no feature that was counted, and stands.

@@ -1,4 +1,4 @@
-"""Where in a document a question stands, and how much of it."""
+"""The place in a document where a question stands, and the share of it that stands there."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _PAIR: Final = 2
 
 
 def words_cut(rule: LeakRule | None = None) -> Cutting:
-    """How texts are cut in words: as by `nd.Recipe()`, unless a published rule says otherwise."""
+    """The cutting of texts into words: that of `nd.Recipe()`, or that of a published rule."""
     if rule is not None and rule.published is not None and rule.published.script_words:
         return script_cutting(FEATURE_WORDS)
     return cutting(_RECIPE, chars=False, ngram=FEATURE_WORDS)
@@ -36,7 +36,7 @@ def words_cut(rule: LeakRule | None = None) -> Cutting:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """What is looked for.
+    """The questions that are searched for.
 
     Attributes:
         rule: When one counts as found.
@@ -192,7 +192,7 @@ def _phrases(
     sizes: Rows,
     rule: LeakRule,
 ) -> tuple[Phrases, Phrases, Phrases]:
-    """What is found whole: runs of `run` words, and questions too short for a rule."""
+    """The phrases that are found whole: runs of `run` words, and questions too short for a rule."""
     least = [FEATURE_WORDS] if rule.share is not None else []
     least += [rule.run] if rule.run is not None else []
     pairs = np.flatnonzero((sizes == _PAIR) & rule.finds_short)

@@ -1,4 +1,4 @@
-"""When a question counts as found in a document."""
+"""Rules by which a question counts as found in a document."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What a published rule has of its own, beside its run.
+    """The settings of a published rule, in addition to its run.
 
     Args:
         name: How it is called.
@@ -88,7 +88,7 @@ def leak_rule(
 
 @dataclass(frozen=True, slots=True)
 class LeakRule:
-    """When a question counts as found: by either of two rules.
+    """The condition under which a question counts as found: either of two rules.
 
     A question of fewer words than a rule compares (three by share, `run` by run) is found where all
     its words stand in a row; one of a single word never.
@@ -130,6 +130,6 @@ class LeakRule:
         return self.published is None or self.published.finds_short
 
     def least_shared(self, features: int) -> int:
-        """How many of a question's features a document must have."""
+        """The number of a question's features that a document must have."""
         share = 1.0 if self.share is None else float(self.share)
         return max(1, int(np.ceil(share * features * (1 - _ROUNDING))))

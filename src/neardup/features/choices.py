@@ -1,4 +1,4 @@
-"""What a recipe may choose from, and the fields of it that the steps read."""
+"""The choices of a recipe, and the fields of a recipe that the steps read."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ class FrequencyTable:
         return units
 
     def kernel_table(self) -> tuple[Any, Any, int]:
-        """What kernels look features up in: the table, its sieve, the units of one not in it."""
+        """The table of features for kernels, its sieve, and the units of an unknown feature."""
         with self._lock:
             if self._lookup is None:
                 from neardup.kernels.features.lookup import hash_sieve, hash_table
@@ -249,7 +249,7 @@ def load_table(path: str) -> FrequencyTable:
 
 
 def feature_space(recipe: Choices) -> str:
-    """Say what makes the recipe's features, as canonical JSON."""
+    """The settings of a recipe that determine its features, as canonical JSON."""
     fields = {name: getattr(recipe, name) for name in SPACE_FIELDS}
     for later in ("dictionary", "ignore"):
         if fields[later] is None:

@@ -91,7 +91,7 @@ def cut_for_search(text: str, own: tuple[str, ...] = ()) -> list[str]:
 
 @functools.lru_cache(maxsize=_CACHED_BLOCKS)
 def is_keyword(word: str) -> bool:
-    """Tell whether jieba.analyse counts a word: two characters or more, and no stop word of its."""
+    """Whether jieba.analyse counts a word: two characters or more, and not a stop word."""
     stops = jieba_package().analyse.TFIDF.STOP_WORDS
     return len(word.strip()) >= _LEAST_KEYWORD and word.lower() not in stops
 

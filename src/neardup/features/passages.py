@@ -60,7 +60,7 @@ def unit_hashes(texts: pa.Array, unit: str, least: int, recipe: Choices, workers
 
 
 def unit_places(text: bytes, unit: str) -> list[tuple[int, int]]:
-    r"""Where the units of a UTF-8 text begin and end; each ends before its line break.
+    r"""The places where the units of a UTF-8 text begin and end; each ends before its line break.
 
     A line of white space is not a unit; it ends a paragraph, as a form feed and U+2029 do.
 
@@ -75,7 +75,7 @@ def unit_places(text: bytes, unit: str) -> list[tuple[int, int]]:
 
 
 def cut_stretches(places: list[tuple[int, int]], cut: set[int]) -> list[tuple[int, int]]:
-    """What goes with units that are cut: each takes what follows it, up to the next unit.
+    """The stretches to cut for some units: each unit with everything up to the next one.
 
     After the last unit that stays there is what was behind the last of all: a text ends as it did.
 

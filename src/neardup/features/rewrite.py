@@ -85,7 +85,7 @@ def ignored_names(value: Any) -> tuple[str, ...]:
 
 @functools.cache
 def _translation(names: tuple[str, ...]) -> dict[int, int | str | None]:
-    """What becomes of each code point, for `str.translate`."""
+    """The replacement of each code point, for `str.translate`."""
     table: dict[int, int | str | None] = {}
     if "accents" in names:
         marks = {point for low, high in _REMOVED["accents"] for point in range(low, high + 1)}

@@ -58,7 +58,7 @@ BLANK: Final = 0x20
 
 
 class UnicodeTables(NamedTuple):
-    """What the text kernel reads for one normal form and folding; C contiguous arrays.
+    """The tables that the text kernel reads for a normal form and folding; C contiguous arrays.
 
     An entry of `blocks` or `fold_blocks` holds:
 
@@ -130,7 +130,7 @@ def tables(normalize: str, casefold: bool) -> UnicodeTables:
 
 @functools.lru_cache(maxsize=16)
 def members(pattern: str) -> NDArray[np.bool_]:
-    """Which characters are in the class of a pattern that matches runs of it: bool (0x110000,).
+    """The characters that the class of a pattern matches, in runs: bool (0x110000,).
 
     Python's regular expressions say which, for all characters are matched, one after the other.
 

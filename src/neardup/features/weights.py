@@ -1,4 +1,4 @@
-"""How much each feature of a document counts, in units of 2**-16, and which are kept."""
+"""Weights of a document's features, in units of 2**-16, and the choice of those that are kept."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ HEX_DIGITS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class FingerprintFile:
-    """What a fingerprint file holds.
+    """The content of a fingerprint file.
 
     Args:
         ids: Arrow large strings.
@@ -129,7 +129,7 @@ class Sealing:
             yield batch
 
     def metadata(self) -> dict[str, str]:
-        """What the file's metadata get after the last batch."""
+        """The metadata to add to the file after the last batch."""
         sums = {name: str(column_sum) for name, column_sum in self._sums.items()}
         facts = {"rows": self._sums["id"].rows, "digest": self._digest, **sums}
         return {SEAL_KEY.decode(): json.dumps(facts)}
@@ -260,7 +260,7 @@ def _name(recipe: Recipe | None) -> str:
 
 @contextmanager
 def _opening(path: str) -> Iterator[None]:
-    """Say what is wrong with a file that cannot be read."""
+    """A context that turns errors of reading a file into errors that name it."""
     try:
         yield
     except FileNotFoundError:

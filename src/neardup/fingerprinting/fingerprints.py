@@ -135,7 +135,7 @@ def _as_int(codes: Any) -> int | None:
 
 
 class _Prepared:
-    """What one text takes, and what does not change with the text."""
+    """The state of fingerprinting one text, and the arrays that do not change with the text."""
 
     __slots__ = ("is_wide", "kernel", "make", "most", "places", "recipe")
 
@@ -237,7 +237,7 @@ def codes_of_texts(
 
 
 class Spool(Protocol):
-    """Who takes the distinct feature hashes of every document, in the order of the documents."""
+    """A receiver of the distinct feature hashes of every document, in document order."""
 
     def append(self, features: Any) -> None:
         """Take the hashes of the next documents; uint64."""
@@ -300,7 +300,7 @@ class Fingerprinter:
         return values
 
     def feature_offsets(self) -> Any:
-        """After `finish`: int64 (n + 1,), where each document's features begin in the spool."""
+        """The start of each document's features in the spool, after `finish`: int64 (n + 1,)."""
         counts = np.concatenate(self._counts)
         offsets = np.zeros(counts.size + 1, np.int64)
         np.cumsum(counts, out=offsets[1:])
@@ -387,7 +387,7 @@ def _is_raw32(recipe: Recipe) -> bool:
 
 
 def _weighing(recipe: Recipe) -> Weighing | None:
-    """What leaves out features or weighs them; None where all of them count."""
+    """The arguments by which a kernel weighs or leaves out features; None if all of them count."""
     plain = recipe.top is None and recipe.stopwords is None
     if plain and recipe.weight in {"set", "count"}:
         return None

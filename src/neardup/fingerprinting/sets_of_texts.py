@@ -73,7 +73,7 @@ def feature_sets(
 
 
 def set_weights(recipe: Recipe | None) -> tuple[Any, int] | None:
-    """How much each distinct feature weighs, as far as the features alone tell.
+    """The weight of each distinct feature, as far as the features alone determine it.
 
     Returns:
         None where all weigh the same; else a hash_table of units of 2**-16 by feature hash, and

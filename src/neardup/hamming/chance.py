@@ -1,4 +1,4 @@
-"""How many unrelated documents a distance matches by chance."""
+"""The number of unrelated documents that a distance matches by chance."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def expected_pairs(documents: int, bits: int, distance: int) -> float:
 def chance_warning(
     distance: int, bits: int, documents: int | None = None, *, verified: bool = True
 ) -> str | None:
-    """What to say where documents that have nothing in common are expected to match.
+    """A warning if unrelated documents are expected to match, or None.
 
     Args:
         distance: Bits in which a match may differ.

@@ -1,4 +1,4 @@
-"""What a list of matches decides, whatever they were found by: groups, greedy keep, shortest paths.
+"""Groups, greedy keep and shortest paths from a list of matches, however they were found.
 
 For matches that are listed as pairs of rows. Where there are too many to list, `clusters` (by
 distance) and the joins by similarity decide the same while they search; this is their definition in

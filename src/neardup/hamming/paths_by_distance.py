@@ -53,7 +53,7 @@ def paths_by_distance(values: Any, kept_by: Any, limit: int) -> Any:
 
 
 def _next_rows(codes: Any, group: Any, far: Any, limit: int) -> Any:
-    """For each far row the next one on its path; int64 (m,)."""
+    """The next row on the path of each far row; int64 (m,)."""
     from neardup.kernels.paths import BACK, LEVEL, Queue, Rows, name_blocks, reach_rows, under_names
 
     first = _first_equal(codes, group)

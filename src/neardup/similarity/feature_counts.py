@@ -1,4 +1,4 @@
-"""In how many documents features are: counted in hashed cells, each as a rank in the end.
+"""Document frequencies of features, counted in hashed cells and turned into ranks.
 
 The cells are too many to stay near the processor, and features meet them in no order. So a slice
 of features is first put in the order of bins, ranges of cells that do stay near it.
@@ -47,7 +47,7 @@ def merge_cells(parts: Iterable[Any], bits: int) -> Any:
 
 
 def rarity(sets: FeatureSets, workers: int) -> tuple[Any, Any]:
-    """In how many documents the features of each cell are, as ranks; and the shift to a cell."""
+    """The document frequency of each cell of features, as a rank, and the shift to a cell."""
     from neardup.kernels.similarity.rare_keys import rank_cells
 
     cell_count = CELLS_A_FEATURE * max(1, sets.features.size)

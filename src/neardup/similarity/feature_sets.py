@@ -55,7 +55,7 @@ class FeatureSets:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """When two documents match.
+    """The rule by which two documents match.
 
     Args:
         similarity: Least similarity of the feature sets, above 0, up to 1.
@@ -98,7 +98,7 @@ class Match:
         return self.kind.size_ratio(float(self.similarity)) * (1 - ROUNDING)
 
     def least_shared(self, one: Any, other: Any) -> Any:
-        """How many features two sets of these sizes share at least if they match; int64.
+        """The least number of features that two matching sets of these sizes share; int64.
 
         Example:
             >>> Match(0.8).least_shared(np.array([9, 9]), np.array([9, 8])).tolist()
@@ -109,7 +109,7 @@ class Match:
         return np.ceil(self.kind.overlap(reach, a, b)).astype(np.int64)
 
     def prefixes(self, sizes: Any) -> Any:
-        """How many features sets of these sizes have as keys at most; int64.
+        """The most keys that sets of these sizes have; int64.
 
         The rarest, all but those that are shared with any match, and one.
 
@@ -123,7 +123,7 @@ class Match:
 
 @dataclass(slots=True)
 class Work:
-    """What a search did, filled in when it ends.
+    """Counters of a search, filled in when it ends.
 
     Args:
         postings: Entries of the index.

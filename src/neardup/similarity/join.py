@@ -196,7 +196,7 @@ class _Run:
         self._scratch = Scratch(self.walk, workers)
 
     def work(self) -> tuple[int, int]:
-        """How many keys were put in the index, and how many candidates were verified."""
+        """The number of keys that were put in the index, and of candidates that were verified."""
         return self._index.keys, self._index.verified
 
     def match_all(self, kernel: Any) -> None:
@@ -242,7 +242,7 @@ class _Run:
         self._index.clear()
 
     def parts(self) -> int:
-        """How many parts the index is to be cut in, from the keys of a sample of documents."""
+        """The number of parts of the index, from the keys of a sample of documents."""
         spill = self._input.spill
         if spill is None or not self._rarity.common or spill.parts(self._most_keys()) == 1:
             return 1
@@ -349,11 +349,11 @@ class _Run:
         return documents, keys, time.thread_time() - begun
 
     def _prefixes(self) -> Any:
-        """How many keys each document has at most, about; int64 (n,)."""
+        """The most keys of each document, about; int64 (n,)."""
         return self._rule.prefixes(np.diff(self._sets.offsets))
 
     def _most_keys(self) -> int:
-        """How many keys the documents have at most, about."""
+        """The most keys of all documents, about."""
         return int(self._prefixes()[self._order].sum())
 
     def _parts(self, chunks: int = 1) -> Iterator[Any]:

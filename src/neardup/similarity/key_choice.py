@@ -1,4 +1,4 @@
-"""By which keys documents are found: their rare features, and one key for all common ones.
+"""Keys by which documents are found: their rare features, and one key for all common ones.
 
 Two documents that share many common features would be looked at under each of them. Under one key
 they are looked at once, but so are those that share none. A sample tells from which rank on
@@ -91,7 +91,7 @@ class KeySample:
 
     @property
     def looks(self) -> float:
-        """How many documents under the same key are looked at, about, for each key put in.
+        """The estimated number of documents looked at under the same key, for each key put in.
 
         Example:
             >>> KeySample(2, 30, np.array([3.0]), np.array([1.0]), np.array([3.0])).looks
@@ -151,7 +151,7 @@ def _highest(ranks: Any, offsets: Any) -> Any:
 
 
 def _above(ranks: Any) -> Any:
-    """How many ranks are above each that there is; float64 (MOST + 1,)."""
+    """The number of ranks above each possible rank; float64 (MOST + 1,)."""
     from neardup.kernels.similarity.rare_keys import MOST
 
     return ranks.size - np.cumsum(np.bincount(ranks, minlength=MOST + 1)).astype(float)

@@ -61,14 +61,14 @@ class KeyIndex:
 
     @property
     def keys(self) -> int:
-        """How many keys were put in since it was empty."""
+        """The number of keys that were put in since the index was empty."""
         from neardup.kernels.similarity.postings import KEYS
 
         return int(self._used[KEYS])
 
     @property
     def verified(self) -> int:
-        """How many candidates were verified."""
+        """The number of candidates that were verified."""
         from neardup.kernels.similarity.postings import VERIFIED
 
         return int(self._used[VERIFIED])

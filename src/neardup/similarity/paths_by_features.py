@@ -101,7 +101,7 @@ class _Walk:
         )  # fmt: skip
 
     def first_equal(self, documents: Any) -> Any:
-        """For each of these documents, ascending, the first of its group with equal features."""
+        """For each of some documents, ascending, the first of its group with equal features."""
         from neardup.kernels.paths import set_hashes
 
         parts = self._chunks(documents)

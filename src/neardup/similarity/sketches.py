@@ -1,4 +1,4 @@
-"""How long the sketches of the exact search are: enough to tell strangers apart, and no longer.
+"""Lengths of the exact search's sketches: enough to tell strangers apart, and no longer.
 
 A sketch of N bits has the parities of the features that are hashed to each. Of two documents that
 differ in D features about N / 2 (1 - exp(-2 D / N)) bits differ, and never more than D. So a short
@@ -31,7 +31,7 @@ LEAST_LOOKS: Final = 20
 
 
 def sketch_words(sizes: Any, match: Match, most_bytes: int) -> int:
-    """How many words of 64 bits a sketch has: LEAST_SKETCH_WORDS, or a power of two from 16 up.
+    """The 64-bit words of a sketch: LEAST_SKETCH_WORDS, or a power of two from 16 up.
 
     As many as tell documents that share half of what is needed from similar ones, at the size of
     the documents that most features are in; fewer where they would take too much memory.
@@ -58,7 +58,7 @@ def sketch_words(sizes: Any, match: Match, most_bytes: int) -> int:
 
 
 def entry_words(sizes: Any, match: Match, looks: float) -> int:
-    """How many words of the sketch each entry of the index has: 1 or WIDE_WORDS.
+    """The words of the sketch in each entry of the index: 1 or WIDE_WORDS.
 
     Wide ones where one word does not tell strangers from similar documents, but WIDE_WORDS do, and
     they are looked at so often that this is worth their room. Not by containment: bits that differ
@@ -84,7 +84,7 @@ def _typical(sizes: Any, match: Match) -> tuple[float, float]:
 
 
 def _deviations(bits: int, size: float, needed: float) -> float:
-    """By how many the sketches of strangers are further apart than similar documents can be.
+    """Standard deviations by which the sketches of strangers are apart beyond those of matches.
 
     Strangers share half of what is needed. Standard deviations are those of the number of bits.
     """

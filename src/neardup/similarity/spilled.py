@@ -48,7 +48,7 @@ _RECORD_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Spill:
-    """When an index is cut in parts, and where they wait.
+    """The limit at which an index is split into parts, and the folder where they wait.
 
     Args:
         limit: Bytes that the index may take.
@@ -60,7 +60,7 @@ class Spill:
 
     @property
     def most_keys(self) -> int:
-        """How many keys an index may have."""
+        """The most keys of an index."""
         return max(1, self.limit // BYTES_A_KEY)
 
     def parts(self, keys: int) -> int:
@@ -202,7 +202,7 @@ def _joined(parts: list[Any], make: Callable[..., Keys]) -> tuple[Any, Keys]:
 
 
 def small_groups(labels: Any, order: Any, most: int) -> tuple[Any, Any, Any]:
-    """Tell the groups of two to `most` documents from larger ones.
+    """Separate the groups of two to `most` documents from larger ones.
 
     Args:
         labels: int64 (n,): the group of each document, named by one of its documents.

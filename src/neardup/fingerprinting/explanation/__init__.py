@@ -1,4 +1,4 @@
-"""Why a fingerprint is what it is, and how alike two documents are, shown as tables.
+"""Explanations of fingerprints, and of how alike two documents are, shown as tables.
 
 `compute` makes `explanations` from the functions that make fingerprints. What one says is a `tree`
 of lines and tables, printed as text or as HTML. `comparison` is the verdict on two texts, and

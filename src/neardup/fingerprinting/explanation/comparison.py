@@ -1,4 +1,4 @@
-"""How alike two texts are: what fingerprints estimate, and what features say exactly."""
+"""The similarity of two texts: estimated from fingerprints, and exact from features."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ class _Uneven:
 
     @property
     def gain(self) -> float:
-        """What it adds to, or takes from, the difference of the sums of each differing bit."""
+        """The amount by which it changes the difference of the sums of each differing bit."""
         return abs(self.weights[0] - self.weights[1])
 
 

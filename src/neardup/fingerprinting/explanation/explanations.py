@@ -51,7 +51,7 @@ class Feature:
     hash: int
 
     def pull(self, bit: int) -> float:
-        """What the feature contributes to the sum of a bit."""
+        """The contribution of the feature to the sum of a bit."""
         return self.weight if self.hash >> bit & 1 else -self.weight
 
 
@@ -98,7 +98,7 @@ def hexadecimal(value: int, bits: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How one document's fingerprint came about; prints as a table.
+    """The steps from one document to its fingerprint; prints as a table.
 
     Attributes:
         recipe: How it was made.
@@ -152,7 +152,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class PairExplanation:
-    """Why two documents' fingerprints differ; prints as a table.
+    """The features by which two documents' fingerprints differ; prints as a table.
 
     Attributes:
         first: The first document's explanation.
@@ -233,7 +233,7 @@ def _pair_head(explanation: PairExplanation) -> Iterator[str]:
 
 
 def _heading(explanation: Explanation) -> str:
-    """How many features there are, and the recipe in a few words."""
+    """The number of features, and the recipe in a few words."""
     recipe, count = explanation.recipe, len(explanation.features)
     features = "1 feature" if count == 1 else f"{count:,} features"
     top = "" if recipe.top is None else f", top {recipe.top}"
@@ -264,7 +264,7 @@ def _readable(text: str, width: int = NAME_WIDTH) -> str:
 
 
 def _sum_label(explanation: Explanation) -> str:
-    """Which sums give a 1."""
+    """The condition on a sum that gives a 1."""
     value, sums = explanation.fingerprint or 0, explanation.sums or ()
     ties = any(total == 0 and value >> bit & 1 for bit, total in enumerate(sums))
     return "sum >= 0" if ties else "sum > 0"

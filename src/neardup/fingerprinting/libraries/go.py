@@ -69,7 +69,7 @@ def _fold_keywords(features: Sequence[Feature], _: Choices, *, printed: bool) ->
 
 
 def _as_printed(value: int) -> int:
-    """What the article's program sees in a hash: Sprintf("%064b", int64(h)), all but "0" a one."""
+    """The hash as the article's program reads it: Sprintf("%064b", int64(h)), all but "0" a one."""
     digits = format(value if value < 1 << 63 else value - (1 << 64), "064b")
     return int("".join("0" if digit == "0" else "1" for digit in digits[:64]), 2)
 

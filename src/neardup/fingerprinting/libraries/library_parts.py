@@ -1,4 +1,4 @@
-"""What the presets are made of: the shape of a preset, hashing of its features, lower-casing."""
+"""Parts of presets: the shape of a preset, hashing of its features, lower-casing."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def keep_within(codes: Any, labels: Any, rank: Any, engine: Engine) -> Any:
 
 
 def _first_equal(codes: Any, labels: Any, members: Any, workers: int) -> Any:
-    """For each place among the members one, not later, of an equal row with the same label.
+    """For each member the place of an equal row with the same label, itself or an earlier one.
 
     Greedy keep decides alike for both: what keeps or drops the first one also drops the other.
     """

@@ -80,7 +80,7 @@ def choose_plan(problem: Problem, engine: Engine, sink: Sink, plan: str, sample:
 
 
 def mean_neighbours(sample: Any, distance: int, n: int) -> float:
-    """How many rows of n are within the distance of one, as far as a sample of them tells.
+    """The estimated number of n rows that are within the distance of one, from a sample of them.
 
     Plans of agreeing blocks unite a dense bucket without comparing all rows; turned ones do not.
     """

@@ -34,7 +34,7 @@ ROWS_A_RANGE: Final = 1 << 12
 
 
 def candidates(codes: Any, plan: JoinPlan) -> float:
-    """How many pairs a plan of turned blocks compares, from a sample of the rows.
+    """The estimated number of pairs that a plan of flipped blocks compares, from a sample of rows.
 
     Args:
         codes: uint64 (n, W).

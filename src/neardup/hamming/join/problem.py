@@ -1,4 +1,4 @@
-"""What a join is about: the rows and their conditions, and what stays the same throughout."""
+"""The rows of a join and their conditions, and the settings that do not change during it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_WEIGHTS: Final = np.empty(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What stays the same throughout a join."""
+    """The settings of a join, which do not change during it."""
 
     distance: int
     bits: int

@@ -33,7 +33,7 @@ class Groups:
 
     @property
     def sizes(self) -> Any:
-        """How many rows each group has."""
+        """The number of rows in each group."""
         return np.diff(self.starts)
 
     @property
@@ -89,7 +89,7 @@ class Partition:
 
 
 def group_equal(fps: Any, workers: int | None = None) -> Any:
-    """For each row the smallest row with the same fingerprint.
+    """The smallest row with the same fingerprint, for each row.
 
     Args:
         fps: uint64 (n, width), C-contiguous, n < 2**32.

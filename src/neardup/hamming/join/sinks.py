@@ -1,4 +1,4 @@
-"""Who takes the pairs of a join: a list, or a union-find for each thread; and groups of equal rows.
+"""Sinks for the pairs of a join: a list, or a union-find for each thread; groups of equal rows.
 
 A join finds pairs of groups of equal fingerprints; every row of the one goes with every row of the
 other, and every two rows of a group are a pair as well. There may be more of these than memory
@@ -209,7 +209,7 @@ class UnionFinds:
 
     @property
     def forests(self) -> Iterable[RowNumbers]:
-        """What the threads united, each on its own."""
+        """The union-find of each thread."""
         return self._forests.values()
 
     def labels(self) -> Rows:
@@ -284,7 +284,7 @@ def pairs_between(packed: Any, named: Any, groups: Groups) -> Iterator[Any]:
 
 
 def within_count(problem: Problem, groups: Groups) -> int:
-    """How many pairs of equal rows there are; 0 where a condition of the problem refuses them."""
+    """The number of pairs of equal rows; 0 if a condition of the problem refuses them."""
     if problem.agree is not None and not np.all(problem.agree):
         return 0
     sizes = groups.sizes

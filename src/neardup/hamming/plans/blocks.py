@@ -69,12 +69,12 @@ def block_masks(bits: int, m: int, information: Any) -> Any:
 
 
 def shares_agreeing(block: Any, m: int, information: Any) -> Any:
-    """Of each of m blocks, the share of pairs of rows that agree on all its bits: float64 (m,)."""
+    """The share of pairs of rows that agree on all bits of each of m blocks: float64 (m,)."""
     return 2.0 ** -np.bincount(block, weights=information, minlength=m)
 
 
 def block_radii(distance: int, m: int) -> list[int]:
-    """In how many bits each of m blocks may differ, so that of two near rows one block does.
+    """The bits in which each of m blocks may differ: two near rows stay within them in one block.
 
     If each block differed in more, all would differ in more than the distance: distance // m, and
     one less beyond the first distance % m + 1 (multi-index hashing: Norouzi, Punjani and Fleet,
@@ -89,7 +89,7 @@ def block_radii(distance: int, m: int) -> list[int]:
 
 
 def mih_lookups(bits: int, distance: int, m: int) -> int:
-    """How many keys are within their block's radius: the look-ups of a query, at most."""
+    """The number of keys within their block's radius: the most look-ups of a query."""
     size = -(-bits // m)
     return sum(signatures(size, radius) for radius in block_radii(distance, m))
 
@@ -125,7 +125,7 @@ def share_near(differ: Any, key_bits: int, radius: int) -> float:
 
 
 def shares_within(differ: Any, distance: int) -> Any:
-    """Of the first 0, 1, 2, ... bits, the share of rows that differ in at most `distance`.
+    """The share of rows that differ in at most `distance` of the first 0, 1, 2, ... bits.
 
     Args:
         differ: float64 (bits,): in which share of the rows each bit differs, independently.

@@ -1,4 +1,4 @@
-"""What each step of a search or join takes, as measured: one name each, said once.
+"""Measured costs of each step of a search or join, one name for each.
 
 All seconds are of one thread on two idle cores of an Intel Xeon (AVX-512, 2.3 GHz), 21 November
 2026; the bench case named at each group measures how far the choices that follow from them are

@@ -76,7 +76,7 @@ class MihBlock:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JoinPlan:
-    """How to search: `masks` (uint64, blocks x words), of which every pair agrees on `choose`.
+    """A plan of a join: `masks` (uint64, blocks x words), of which every pair agrees on `choose`.
 
     Where there are `mih` blocks, one of them differs in at most its radius, and choose is 0.
     """
@@ -90,7 +90,7 @@ class JoinPlan:
 
     @property
     def tables(self) -> int:
-        """How many times the rows are put into buckets."""
+        """The number of times that the rows are put into buckets."""
         return len(self.mih) or comb(len(self.masks), self.choose)
 
 

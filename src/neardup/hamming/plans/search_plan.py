@@ -1,4 +1,4 @@
-"""What each way to search costs: its tables, the rows it compares, its seconds and its recall.
+"""Costs of each way to search: its tables, the rows it compares, its seconds and its recall.
 
 A plan is a set of masks. Rows that agree with the query on all bits of a mask share a bucket of
 that mask's table; blocks of bits make the masks, so that by the pigeonhole principle every row
@@ -57,7 +57,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchPlan:
-    """How to search, and what that is expected to cost.
+    """A plan of a search, and its expected cost.
 
     Args:
         name: As it is asked for, such as "multi:4".
@@ -113,7 +113,7 @@ def bits_plan(n: int, distance: int, bits: int, information: Any) -> SearchPlan:
 
 
 def matches(n: int, distance: int, information: Any) -> float:
-    """How many of n rows are within the distance of a row like them, if bits are independent."""
+    """The expected number of n rows within the distance of a row like them; bits independent."""
     return n * float(shares_within(1 - 2.0**-information, min(distance, len(information)))[-1])
 
 

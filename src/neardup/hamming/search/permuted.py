@@ -89,7 +89,7 @@ class PermutedSearcher:
 def measured_recall(
     searcher: Searcher, codes: Codes, distance: int, bits: int, workers: int = 1
 ) -> float:
-    """What share a searcher finds of the rows exactly `distance` bits from a query.
+    """The share that a searcher finds of the rows exactly `distance` bits from a query.
 
     The queries are sampled rows with random bits flipped; a scan finds the true matches.
     """
@@ -110,7 +110,7 @@ def measured_recall(
 
 
 def _byte_tables(target: Any, width: int) -> Any:
-    """Where bits go, for each value of each byte: uint64 (8 * width, 256, width)."""
+    """The target of each bit for each value of each byte: uint64 (8 * width, 256, width)."""
     tables = np.zeros((8 * width, 256, width), np.uint64)
     values = np.arange(256)
     for bit, to in enumerate(target.tolist()):

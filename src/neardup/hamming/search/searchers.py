@@ -62,7 +62,7 @@ class Neighbours(NamedTuple):
         return Neighbours(*(column[chosen] for column in self))
 
     def first(self, most: int | None, dead: Flags | None) -> tuple[list[tuple[int, int]], int]:
-        """What `Searcher.search_once` returns, of the matches of one query."""
+        """The first of one query's matches, as `Searcher.search_once` returns them."""
         return first_hits(np.stack([self.rows, self.distances]), most, dead)
 
 
@@ -82,7 +82,7 @@ class First:
 
     @property
     def cut(self) -> int:
-        """How many living matches were left out."""
+        """The number of living matches that were left out."""
         return sum(self._cuts)
 
     def is_kept(self, count: int) -> bool:
@@ -110,7 +110,7 @@ class First:
 
 
 class Searcher(Protocol):
-    """What every kind of search can do."""
+    """The interface of every searcher."""
 
     plan: SearchPlan
 

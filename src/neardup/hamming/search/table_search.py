@@ -67,7 +67,7 @@ def probes_of(plan: SearchPlan, distance: int) -> Any:
 
 
 def key_factors(masks: Masks, key_bits: int) -> Masks:
-    """What the words under each mask are multiplied by; the top bits of the sum are the key.
+    """The multipliers of the words under each mask; the top bits of the sum are the key.
 
     A mask of no more bits than the key has them moved there side by side, so that different bits
     have different keys (almost, where a word has several runs of them). More bits are spread by the
@@ -239,7 +239,7 @@ class TableSearcher:
     def _in_heavy(
         self, waiting: Any, queries: Codes, distance: int, workers: int, first: First | None
     ) -> Iterator[Neighbours]:
-        """What the heavy buckets hold for the queries that came to them."""
+        """The matches in the heavy buckets for the queries that came to them."""
         waiting = waiting[np.lexsort((waiting[:, 2], waiting[:, 1]))]
         edges = np.flatnonzero(np.any(waiting[1:, 1:3] != waiting[:-1, 1:3], axis=1)) + 1
         for group in np.split(waiting, edges) if len(waiting) else []:
@@ -261,7 +261,7 @@ class TableSearcher:
                 yield neighbours._replace(queries=numbers[neighbours.queries])
 
     def _due(self, differ: Any, probe: int) -> Any:
-        """Which rows this probe reports, as the kernel's `due_here`: bool."""
+        """The rows that a probe reports, as the kernel's `due_here`: bool."""
         masks, table = self._tables.masks, self._probes.tables[probe]
         due = ~((differ ^ self._probes.flips[probe]) & masks[table]).any(axis=1)
         for mask, radius in zip(masks[:table], self._probes.radii[:table], strict=True):

@@ -33,7 +33,7 @@ PAIRS: Final = pa.schema([("left", pa.int64()), ("right", pa.int64()), ("distanc
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a join may use.
+    """The resources that a join may use.
 
     Args:
         memory: Bytes or a size such as "12G"; by default half of the machine's, at most 4 GiB.
@@ -53,7 +53,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class FoundPairs:
-    """What a join found, while its files are there.
+    """The result of a join, while its files exist.
 
     Args:
         spool: The pairs.

@@ -1,4 +1,4 @@
-"""Who takes the pairs of a spilled join: a spool of pairs, or a forest of groups."""
+"""Mergers for the pairs of a spilled join: a spool of pairs, or a forest of groups."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ OWN_MEMORY: Final = 300 << 20
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What may be in memory.
+    """The limits of what may be in memory.
 
     Args:
         slab_rows: Rows of a slab.
