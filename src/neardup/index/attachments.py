@@ -54,7 +54,7 @@ STRICT: Final = (
 
 
 class Attachments:
-    """What an index in memory keeps beside rows, by number.
+    """Contents and payloads that an index in memory stores with its rows, by number.
 
     A number is never used again, so what is added is never in the way of an older snapshot; what is
     removed stays until it is most of all, and then another object takes the place of this one. So a
@@ -73,7 +73,7 @@ class Attachments:
 
     @classmethod
     def of_rows(cls, numbers: list[int], kept: list[bytes | None] | None) -> Attachments:
-        """What is kept of these rows; None if nothing is."""
+        """Attachments of some rows; an item of `kept` is None if its row has none."""
         each = zip(numbers, kept or [None] * len(numbers), strict=True)
         return cls({number: value for number, value in each if value is not None})
 
@@ -85,7 +85,7 @@ class Attachments:
         return len(self._kept) - len(self._gone)
 
     def of(self, numbers: list[int]) -> list[bytes | None] | None:
-        """What is kept of each row; None if nothing is of any."""
+        """The attachment of each row; None if no row has one."""
         return [self._kept.get(each) for each in numbers] if self._kept else None
 
     def begin(self) -> Callable[[], None]:
@@ -104,7 +104,7 @@ class Attachments:
         self.nbytes += sum(map(len, added.values()))
 
     def without(self, numbers: list[int]) -> Attachments:
-        """What goes on where these rows are removed: this, or another.
+        """The attachments after rows are removed: this object, or another.
 
         What was removed before the call is forgotten, not yet what is now: snapshots of the moment
         before may still be taken.
@@ -159,7 +159,7 @@ def _encoded(name: Id, payload: Payloads) -> bytes:
 
 
 def attachment(content: bytes | None, payload: bytes = b"") -> bytes | None:
-    """What is kept beside a row; None for nothing."""
+    """The bytes to store with a row; None if there is neither content nor payload."""
     if content is None and not payload:
         return None
     return HEAD.pack(2 * len(payload) + (content is not None)) + payload + (content or b"")
@@ -193,7 +193,7 @@ def column_of(kept: Iterable[bytes | None]) -> dict[str, Any]:
 
 
 def attachments_in(file: SegmentFile) -> Attachments:
-    """What a SegmentFile of `column_of` holds."""
+    """The attachments in a SegmentFile of `column_of`."""
     if "beside" not in file.header["arrays"]:
         return Attachments()
     data, ends = file.array("beside").tobytes(), file.array("beside_ends").tolist()
@@ -207,7 +207,7 @@ CODEC: Final = "zstd"
 
 
 def store_of(kind: AnyKind, store: str | None) -> str:
-    """What an index keeps of contents: one of STORES; by default what its rows hold.
+    """The kind of contents that an index stores: one of STORES; by default what its rows hold.
 
     Raises:
         UsageError: For another name.
@@ -236,7 +236,7 @@ class ContentCodec:
 
     @classmethod
     def beside(cls, kind: AnyKind, store: str) -> Self:
-        """Of an index that keeps one of STORES: nothing, where that is what its rows hold."""
+        """The codec of an index with one of STORES, for what the rows do not already hold."""
         return cls("none" if store == kind.keeps else store, kind.recipe, kind.extract)
 
     def check_merging(self, theirs: str) -> None:
@@ -258,7 +258,7 @@ class ContentCodec:
     def attachments(
         self, ids: Ids, documents: Documents, contents: Contents | None, payloads: Payloads
     ) -> list[bytes | None] | None:
-        """What is kept beside documents that are being added; None where nothing is.
+        """The attachments of documents that are being added; None if they have none.
 
         Args:
             ids: As for `add`, many.

@@ -109,7 +109,7 @@ class BaseIndex(Queries):
         raise UsageError(f"{self!r} cannot be pickled: send its path, and open it there")
 
     def _repr_html_(self) -> str:
-        """For notebooks: what it holds, and its settings and sizes."""
+        """A table for notebooks: the documents, settings and sizes."""
         rows = [
             (key.replace("_", " "), each)
             for key, each in self.stats().items()
@@ -170,7 +170,7 @@ class BaseIndex(Queries):
 
     @contextlib.contextmanager
     def _scratches(self) -> Iterator[Callable[[], BaseIndex]]:
-        """What makes indexes like this one, without documents."""
+        """Factories of indexes like this one, without documents."""
         yield lambda: BaseIndex(self._kind, MemoryStore(Version.empty(self._kind)))
 
     def snapshot(self, *, committed: bool = False) -> View:
@@ -587,7 +587,7 @@ class BaseIndex(Queries):
         self, ids: Ids | Prepared, documents: Documents, contents: Contents | None,
         payloads: Payloads, stored: Stored,
     ) -> tuple[list[Answer], str]:  # fmt: skip
-        """What becomes of documents, and the kind of their ids; of one it costs half as much."""
+        """The answers to documents, and the kind of their ids; one document costs half as much."""
         check_choice("stored", stored, STORED)
         self._store.check_writable()
         if type(ids) is list and type(documents) is list and len(ids) == len(documents) == 1:
@@ -601,7 +601,7 @@ class BaseIndex(Queries):
         self, ids: Ids | Prepared, documents: Documents, contents: Contents | None,
         payloads: Payloads,
     ) -> Prepared:  # fmt: skip
-        """What was prepared, or is now."""
+        """The prepared documents that were passed, or those made here."""
         if not isinstance(ids, Prepared):
             return self._preparer.made(ids, documents, contents, payloads)
         if not (documents is None and contents is None and payloads is None):

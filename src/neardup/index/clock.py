@@ -1,4 +1,4 @@
-"""When documents were added: runs of insertion numbers, each with its time."""
+"""Times at which documents were added: runs of insertion numbers, each with its time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXACT_SECONDS: Final = 1024
 
 
 class Clock:
-    """From each run's first number on, documents were added at the run's time.
+    """A table of runs: documents from a run's first number on were added at the run's time.
 
     Times follow the system's clock, also where it is set back. A clock does not change: `noted` and
     `extended` make another, as cheap as what is new. One goes on in the arrays of the one before,
@@ -78,7 +78,7 @@ class Clock:
         return np.stack([edges[old], edges[old + 1]], axis=1)
 
     def times_of(self, numbers: Rows) -> Times:
-        """When documents were added: float64, for int64 numbers."""
+        """The times at which documents were added: float64, for int64 numbers."""
         firsts, times = self.since(0)
         return times[np.searchsorted(firsts, numbers, side="right") - 1]
 

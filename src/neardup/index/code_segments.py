@@ -129,7 +129,7 @@ class CodeSegment(SegmentRows):
         }
 
     def searcher(self, settings: DistanceSettings) -> Searcher:
-        """What finds rows in it; made when it is first asked for."""
+        """The searcher of the segment's rows; made when it is first asked for."""
         made = self._made[0]
         if made is None and self.file is not None:
             made = self._made[0] = _searcher_in(self.file, settings)
@@ -188,7 +188,7 @@ class CodeSegment(SegmentRows):
         return [(d, int(self.numbers[row]), self.ids.value(row)) for d, row in hits], count
 
     def _damaged(self, error: DataError) -> DataError:
-        """What a search says of rows that lead out of their arrays, with the file."""
+        """The error of a search whose rows lead out of their arrays, with the file."""
         return error if self.file is None else damaged(self.file.path, str(error))
 
 
@@ -332,7 +332,7 @@ def _level_of(segments: Sequence[SegmentRows]) -> int:
 
 
 def _searcher_in(file: SegmentFile, settings: DistanceSettings) -> Searcher | None:
-    """What searches the rows of a file, with the tables there; None if it has none."""
+    """A searcher of the rows of a file, with the file's tables; None if it has none."""
     stored = file.header["plan"]
     if stored is None or stored["distance"] < settings.distance:
         return None

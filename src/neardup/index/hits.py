@@ -42,7 +42,7 @@ NEW_STATES: Final = frozenset({"new", "replaced", "stored"})
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a document that was offered.
+    """The outcome of a document that was offered.
 
     Args:
         state: "new", it was stored; "replaced", so was it, in the place of what its id had;
@@ -87,7 +87,7 @@ class Hits(list[tuple[Id, C]]):
 
 @dataclass(slots=True)
 class Places:
-    """Where ids are stored: `segments` (int64, -1 for nowhere) and `rows` in them (int64)."""
+    """The places of ids: `segments` (int64, -1 for nowhere) and `rows` in them (int64)."""
 
     segments: Rows
     rows: Rows
@@ -103,12 +103,12 @@ class Places:
         return cls(np.array([segment]), np.array([row]))
 
     def put(self, at: Rows, segment: int, rows: Rows) -> None:
-        """Say where the ids at these positions are."""
+        """Store the places of the ids at these positions."""
         self.segments[at], self.rows[at] = segment, rows
 
     @property
     def present(self) -> Flags:
-        """Which ids are stored: bool."""
+        """Whether each id is stored: bool."""
         return self.segments >= 0
 
 
@@ -126,7 +126,7 @@ class Closest(NamedTuple):
     scores: Any
 
     def put(self, queries: Rows, segment: int, rows: Rows, scores: Any) -> None:
-        """Say that these rows are the closest ones of these documents, each of which comes once."""
+        """Store these rows as the closest ones of these documents, each of which comes once."""
         self.segments[queries], self.rows[queries], self.scores[queries] = segment, rows, scores
 
 

@@ -23,7 +23,7 @@ ID_KINDS: Final = {"int": pa.int64(), "str": pa.large_string()}
 
 
 def id_kind(value: Any) -> str:
-    """What kind of id a value is: "int" or "str".
+    """The kind of an id: "int" or "str".
 
     Raises:
         UsageError: If it is neither, a whole number that does not fit 64 signed bits, or a string
@@ -188,7 +188,7 @@ class IdColumn:
 
     @property
     def kind(self) -> str:
-        """What the ids are: "int" or "str"."""
+        """The kind of the ids: "int" or "str"."""
         return kind_of_array(self._values)
 
     def bytes_and_offsets(self) -> tuple[Any, Any]:
@@ -213,7 +213,7 @@ class IdColumn:
         return self._ascending
 
     def repeated(self) -> Any:
-        """Which rows have an id that comes again later: bool (n,), or None if none has."""
+        """Whether each row has an id that comes again later: bool (n,), or None if none has."""
         if self.ascending:
             return None
         replaced = np.zeros(len(self), np.bool_)
@@ -248,7 +248,7 @@ class IdColumn:
         return self._table[0]
 
     def disagreement(self) -> DataError:
-        """What is raised where a hash table, which may come from a file, leads out of its ids."""
+        """The error for a hash table, perhaps from a file, that leads out of its ids."""
         return DataError("the hash table does not agree with the ids: make the index again")
 
     @property

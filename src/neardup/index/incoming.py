@@ -1,4 +1,4 @@
-"""What callers pass to an index, brought into uint64 words, or refused in one clear line."""
+"""Input of an index: conversion to uint64 words, or one clear line of error."""
 
 from __future__ import annotations
 

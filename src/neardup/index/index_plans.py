@@ -1,4 +1,4 @@
-"""What an index by similarity costs: time of a query, memory and disk, by number of documents."""
+"""Costs of an index by similarity: time of a query, memory and disk, by number of documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an index is made for: width, distance, plan, recipe."""
+"""Settings for which an index is made: width, distance, plan, recipe."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class DistanceSettings:
         return -(-self.bits // 64)
 
     def described(self) -> dict[str, Any]:
-        """What a file says of the index: JSON values."""
+        """The description of the index in a file: JSON values."""
         return {
             "distance": self.distance,
             "bits": self.bits,
@@ -198,11 +198,11 @@ class SimilaritySettings:
         return MEASURES[self.measure]
 
     def condition(self, similarity: float | None = None) -> Condition:
-        """When a query and a document match, as kernels take it; by default the index's own."""
+        """The condition of a match, in the form of the kernels; by default the index's own."""
         return _condition(self.kind.number, self.similarity if similarity is None else similarity)
 
     def described(self) -> dict[str, Any]:
-        """What a file says of the index: JSON values."""
+        """The description of the index in a file: JSON values."""
         return {
             "similarity": self.similarity,
             "measure": self.measure,
@@ -227,7 +227,7 @@ class SimilaritySettings:
 
 
 def _extraction(extract: str | None) -> dict[str, str]:
-    """What a file says of it; nothing unless it was named, as in files of earlier versions."""
+    """The entry for a file; empty unless it was named, as in files of earlier versions."""
     return {} if extract is None else {"extract": extract}
 
 

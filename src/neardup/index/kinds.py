@@ -1,4 +1,4 @@
-"""Which kind of index is asked for, or is stored: by distance or by similarity."""
+"""The kind of an index that is asked for or stored: by distance or by similarity."""
 
 from __future__ import annotations
 

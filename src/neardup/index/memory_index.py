@@ -170,7 +170,7 @@ def _restored(
     cls: type[Index], kind: AnyKind, id_kind: str | None, end: int, times: tuple[Any, Any],
     packed: list[Any], attachments: tuple[list[int], list[bytes | None] | None], store: str,
 ) -> Index:  # fmt: skip
-    """What `Index.__reduce__` took apart."""
+    """The index that `Index.__reduce__` took apart."""
     clock = Clock(*(each.tolist() for each in times))
     version = Version.of_segments(kind, kind.unpacked(packed), end, clock)
     return cls.holding(replace(version, id_kind=id_kind), Attachments.of_rows(*attachments), store)

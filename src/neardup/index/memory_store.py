@@ -40,7 +40,7 @@ class MemoryStore:
     def __init__(
         self, version: AnyVersion, attachments: Attachments | None = None, store: str | None = None
     ) -> None:
-        """Hold them."""
+        """Begin with a version and its attachments."""
         kind = version.kind
         self.version = version
         self.codec = ContentCodec.beside(kind, store_of(kind, store))

@@ -47,7 +47,7 @@ class Prepared:
 
     @property
     def id_kind(self) -> str:
-        """What the ids are: "int" or "str"."""
+        """The kind of the ids: "int" or "str"."""
         return kind_of_array(self.column)
 
     def __len__(self) -> int:

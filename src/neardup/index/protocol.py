@@ -1,4 +1,4 @@
-"""What every index takes and gives, by type: for annotations of callers."""
+"""Types of every index's arguments and results, for annotations of callers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SupportsArrow(Protocol):
 
 
 class SupportsArray(Protocol):
-    """What NumPy takes as an array: a pandas column, say."""
+    """An object that NumPy converts to an array, such as a pandas column."""
 
     def __array__(self) -> Any:
         """See numpy.asarray."""
@@ -72,11 +72,11 @@ class AnyIndex(Protocol):
 
     @property
     def added(self) -> int:
-        """How many documents were ever added."""
+        """The number of documents that were ever added."""
 
     @property
     def id_kind(self) -> str | None:
-        """What the ids are, "int" or "str"; None before the first one."""
+        """The kind of the ids, "int" or "str"; None before the first one."""
 
     def __len__(self) -> int:
         """Documents stored."""
@@ -133,10 +133,10 @@ class AnyIndex(Protocol):
         """Commit what the body writes at its end; forget it if it raises."""
 
     def query(self, document: Documents, /) -> list[tuple[Id, Any]]:
-        """What is near."""
+        """The documents near one."""
 
     def query_batch(self, documents: Documents, /) -> pa.Table:
-        """What is near each of many."""
+        """The documents near each of many."""
 
     def nearest(self, document: Documents, /, n: int = 10) -> list[tuple[Id, Any]]:
         """The n closest."""
@@ -151,7 +151,7 @@ class AnyIndex(Protocol):
         """Seen again."""
 
     def times(self, ids: Ids) -> npt.NDArray[np.float64]:
-        """When added."""
+        """The times at which documents were added."""
 
     def payload(self, identity: Id) -> Any:
         """The small value stored beside a document."""

@@ -84,7 +84,7 @@ class Counters:
 
 
 class Attached(Protocol):
-    """What is kept beside the rows of one version."""
+    """The attachments of the rows of one version."""
 
     def of(self, numbers: list[int]) -> list[bytes | None] | None:
         """The attachment of each row; None if no row has any."""
@@ -109,7 +109,7 @@ class Source(Protocol):
         """The last version that no crash takes back."""
 
     def attachments_at(self, ids: Ids) -> list[bytes | None]:
-        """What is kept beside stored documents; KeyError if one is not stored."""
+        """The attachments of stored documents; KeyError if one is not stored."""
 
 
 class Moment:
@@ -163,7 +163,7 @@ class Queries:
 
     @property
     def recipe(self) -> Recipe | None:
-        """How texts are read; None if only fingerprints or feature hashes are taken."""
+        """The recipe that reads texts; None if only fingerprints or feature hashes are accepted."""
         return self._kind.recipe
 
     @property
@@ -185,7 +185,7 @@ class Queries:
 
     @property
     def measure(self) -> str:
-        """How similarity is measured: "jaccard", "cosine", "containment" or "dice"."""
+        """The measure of similarity: "jaccard", "cosine", "containment" or "dice"."""
         return self._by_similarity("measure").measure
 
     @property
@@ -222,7 +222,7 @@ class Queries:
         return max(version.next, version.largest_number() + 1)
 
     def __repr__(self) -> str:
-        """What it holds, for people."""
+        """A line for people: the index, its documents and reach."""
         name, count = type(self).__name__, len(self)
         return f"<{name} of {count:,} documents, {self._kind.title(self._reach)}>"
 
@@ -372,7 +372,7 @@ class Queries:
         return many_sets(documents, self._by_similarity("sets_of"), workers)
 
     def versions(self, ids: Ids, contents: Any) -> npt.NDArray[np.int8]:
-        """How ids are stored: ABSENT, with OTHER content than these, or with the SAME.
+        """The state of each id: ABSENT, with OTHER content than given, or with the SAME.
 
         Args:
             ids: Arrow array, of the index's kind.

@@ -39,7 +39,7 @@ SETS_A_TASK: Final = 1 << 14
 
 
 class Ranking(NamedTuple):
-    """How documents are ranked.
+    """The order in which related documents are returned.
 
     Args:
         measure: Its row.
@@ -51,7 +51,7 @@ class Ranking(NamedTuple):
 
     @classmethod
     def of(cls, settings: SimilaritySettings, by: str) -> Ranking:
-        """By the index's similarity, or by the cosine of what its recipe weighs.
+        """The ranking by the index's similarity, or by the cosine of its recipe's weights.
 
         Raises:
             UsageError: For another name, or weights that features do not tell.
@@ -74,7 +74,7 @@ class Ranking(NamedTuple):
         return WeightedQuery(frozen(features), frozen(weights), float(np.cumsum(weights)[-1]))
 
     def sums(self, sets: Sets) -> Any:
-        """What the features of each set weigh in all: float64 (m,)."""
+        """The sum of the weights of each set's features: float64 (m,)."""
         from neardup.kernels.index.related import sum_weights
 
         if self.weights is None:

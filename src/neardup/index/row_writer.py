@@ -86,7 +86,7 @@ class RowWriter:
         self._asked = 0
 
     def offer_many(self, prepared: Prepared, stored: Stored) -> list[Answer]:
-        """What becomes of each of many documents, one after the other: see `offer`.
+        """The answers to many documents, one after the other: see `offer`.
 
         The lock is taken for one cut of them after the other, so that nobody waits for all.
         """
@@ -115,7 +115,7 @@ class RowWriter:
         return answers
 
     def _offer_batch(self, batch: Batch, stored: Stored) -> list[Answer]:
-        """What becomes of each document of a batch.
+        """The answers to the documents of a batch.
 
         Documents whose ids are new are offered together, up to one whose id is stored with other
         content or comes a second time: what becomes of that one decides what follows.
@@ -139,7 +139,7 @@ class RowWriter:
         return answers
 
     def _states(self, batch: Batch) -> Any:
-        """How each id is stored; OTHER also where it comes a second time in the batch."""
+        """The state of each id; OTHER also where it comes a second time in the batch."""
         states = self._store.version.states(IdColumn(batch.column), batch.contents)
         if len(set(batch.ids)) < len(batch.ids):
             known: set[Id] = set()
@@ -150,7 +150,7 @@ class RowWriter:
         return states
 
     def _offer_new(self, batch: Batch, states: Any, begin: int, end: int) -> list[Answer]:
-        """What becomes of the documents from `begin` to `end`: new ids, or stored as they are."""
+        """The answers to the documents from `begin` to `end`: new ids, or stored as they are."""
         store, answers = self._store, [_STORED] * (end - begin)
         chosen = begin + np.flatnonzero(states[begin:end] == ABSENT)
         store.counters.count_queries(end - begin, 0)
@@ -190,7 +190,7 @@ class RowWriter:
     def offer(
         self, identity: Id, one: Content | None, attachment: bytes | None, stored: Stored
     ) -> Answer:
-        """What becomes of one document: see `BaseIndex.offer`.
+        """The answer to one document: see `BaseIndex.offer`.
 
         Args:
             identity: As it is stored.

@@ -161,7 +161,7 @@ def saved_file(path: str | os.PathLike[str]) -> SegmentFile:
 
 
 def file_to_save(path: str | os.PathLike[str]) -> Path:
-    """Where an index is to be saved; FileError if that is a folder."""
+    """The path for saving an index; FileError if it is a folder."""
     if path_of(path).is_dir():
         raise FileError(f"cannot write {path}: it is a folder; name a file in it")
     return path_of(path)
@@ -306,7 +306,7 @@ LIMITS: Final = (
 
 
 def _layout_fault(file: Any) -> str:
-    """What is wrong with the places and shapes that a header names; "" if they agree.
+    """The fault in the places and shapes that a header names; "" if they agree.
 
     Only the ends of arrays are looked at, and the small ones, so that opening stays quick. With
     this, and with the limits that the kernels keep to, no content of a file can make them read
@@ -367,7 +367,7 @@ def _shapes_of_sets(rows: int, shapes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ends(header: dict[str, Any], shapes: dict[str, Any]) -> dict[str, int]:
-    """What arrays that begin at 0 must end with."""
+    """The last values of the arrays that begin at 0."""
     ends = {} if header["ids"] == "int" else {"ends": shapes["ids"][0]}
     if "beside" in shapes:
         ends["beside_ends"] = shapes["beside"][0]

@@ -54,7 +54,7 @@ class Sets(NamedTuple):
         return self.features[self.offsets[at] : self.offsets[at + 1]]
 
     def take(self, chosen: Rows) -> Sets:
-        """Some of them (int64), in this order: a copy."""
+        """A copy of some of the sets (int64), in this order."""
         from neardup.kernels.index.sets import gather_sets
 
         sizes = self.offsets[chosen + 1] - self.offsets[chosen]
@@ -93,7 +93,7 @@ class Room:
     """
 
     def __init__(self, folder: Path | None, features: int) -> None:
-        """Hold nothing."""
+        """Begin without arrays."""
         self._folder = str(folder) if folder is not None and features >= SPOOLED else None
 
     @property
@@ -233,7 +233,7 @@ def sketch_words(features: float) -> int:
 
 
 def sketches_of(sets: Sets, room: Room) -> Any:
-    """By which sets are told apart, as kernels take it: uint64 (m, words)."""
+    """Sketches of the sets in the form of the kernels: uint64 (m, words)."""
     from neardup.kernels.index.similar import make_sketches
 
     words = sketch_words(len(sets.features) / max(1, sets.size))
@@ -250,7 +250,7 @@ def sketches_of(sets: Sets, room: Room) -> Any:
 def postings_of(
     sets: Sets, order: Order, settings: SimilaritySettings, room: Room
 ) -> dict[str, Any]:
-    """By which features sets are found: starts, entries, rest_starts, rest_entries.
+    """Postings of the sets: starts, entries, rest_starts, rest_entries.
 
     Raises:
         UsageError: For more entries than places of 32 bits can tell.

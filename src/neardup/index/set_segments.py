@@ -77,7 +77,7 @@ class SetRows(NamedTuple):
 
 
 class HitRows(NamedTuple):
-    """What a search found: int64 `queries`, ascending, int64 `rows`, float64 `scores`.
+    """The result of a search: int64 `queries`, ascending, int64 `rows`, float64 `scores`.
 
     Fewer rows than in all where there is a limit: then `cut` are left out.
     """
@@ -379,7 +379,7 @@ def merged(
 def arrays_of(
     parts: list[SetRows], settings: SimilaritySettings, folder: Path | None = None
 ) -> dict[str, Any]:
-    """What finds documents; see `merged`."""
+    """The search arrays of documents; see `merged`."""
     stop_if_abandoned()
     places, set_of = [], []
     before = 0
@@ -500,7 +500,7 @@ class TailFeatures(TailRows):
             return Sets(frozen(self._sets.features[: int(offsets[-1])]), offsets)
 
     def sums(self, count: int, ranking: Ranking) -> Any:
-        """What the features of each of the first rows weigh: float64 (count,)."""
+        """The sum of the feature weights of each of the first rows: float64 (count,)."""
         sets = self.sets(count)
         if ranking.weights is None:
             return ranking.sums(sets)

@@ -323,7 +323,7 @@ class BySimilarity(SimilaritySettings):
         self, version: Version[Sets], queries: Sets, similarity: float, workers: int,
         most: int | None, *, by_age: bool = False,
     ) -> Iterator[Part]:  # fmt: skip
-        """What was found in each part."""
+        """The hits in each part."""
         condition = self.condition(similarity)
         for segment, rows in search(
             version.segments, queries, condition, workers, most, by_age=by_age
@@ -440,7 +440,7 @@ def _found(
     segments: Sequence[SetSegment], parts: Any, queries: Sets, range_: tuple[int, int],
     condition: Condition, most: int | None, *, by_age: bool,
 ) -> list[tuple[int, HitRows]]:  # fmt: skip
-    """What some of the queries find, by the place of the segment."""
+    """The hits of some of the queries, by the place of the segment."""
     from neardup.kernels.index.similar import search_sets
 
     hits = search_sets(*queries, *range_, parts, condition)

@@ -1,4 +1,4 @@
-"""What a store of an index has, be it in memory or in a folder."""
+"""The interface of a store of an index, in memory or in a folder."""
 
 from __future__ import annotations
 
@@ -81,4 +81,4 @@ class Store(Source, Protocol):
         """The rows of these numbers are removed or replaced; `version` follows."""
 
     def facts(self) -> dict[str, Any]:
-        """What `stats` say of it, beside the kind's."""
+        """The store's part of `stats`, in addition to the kind's."""

@@ -95,7 +95,7 @@ class SegmentRows:
 
     @property
     def dead(self) -> Flags:
-        """Which rows are removed: bool (n,), not to be changed."""
+        """Whether each row is removed: bool (n,), not to be changed."""
         marks, recent = self.gone
         if recent or marks is None:
             marks = self._marked()
@@ -107,7 +107,7 @@ class SegmentRows:
         return np.flatnonzero(~self.dead) if self.removed else np.arange(len(self))
 
     def alive(self, rows: Rows) -> Flags:
-        """Which of these rows are not removed."""
+        """Whether each of these rows is alive."""
         marks, recent = self.gone
         if recent and len(rows) > FEW_ROWS:
             return ~self.dead[rows]
@@ -137,7 +137,7 @@ class SegmentRows:
         return contextlib.nullcontext() if self.file is None else self.file.read_in_order()
 
     def contents(self, rows: Rows) -> Any:
-        """What some rows hold."""
+        """The contents of some rows."""
         raise NotImplementedError
 
     def without(self, rows: Rows) -> Self:
@@ -185,7 +185,7 @@ NEVER: Final = 1 << 62
 
 
 class TailRows:
-    """What all tails share of which each is the one before with a row more or fewer.
+    """The arrays that a chain of tails shares, each with a row more or fewer than the one before.
 
     Args:
         capacity: Rows at most.
@@ -282,7 +282,7 @@ class Tail(Generic[R]):
 
     @property
     def dead(self) -> Flags:
-        """Which rows are removed."""
+        """Whether each row is removed."""
         return self.rows.ended[: self.count] <= self._version
 
     def live_rows(self) -> Rows:
@@ -290,14 +290,14 @@ class Tail(Generic[R]):
         return np.flatnonzero(~self.dead) if self.removed else np.arange(self.count)
 
     def live_ids(self, kind: str | None) -> IdColumn:
-        """Their ids, which are of a kind."""
+        """The ids of the living rows, as a column of a kind."""
         ids = self.rows.ids[: self.count]
         if self.removed:
             ids = [ids[row] for row in self.live_rows().tolist()]
         return IdColumn(pa.array(ids, ID_KINDS[kind or "int"]))
 
     def alive(self, rows: Rows) -> Flags:
-        """Which of these rows are not removed."""
+        """Whether each of these rows is alive."""
         return self.rows.ended[rows] > self._version
 
     def find(self, identity: Id) -> int:
@@ -375,7 +375,7 @@ class Tail(Generic[R]):
         return type(self)(rows, self.count, rows.version, self.removed + np.size(chosen))
 
     def contents(self, rows: Rows) -> Any:
-        """What some rows hold."""
+        """The contents of some rows."""
         raise NotImplementedError
 
     def segment(self, id_kind: str | None) -> Any:

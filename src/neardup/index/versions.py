@@ -46,7 +46,7 @@ Place: TypeAlias = tuple[int, int]
 
 
 class Kind(Protocol[M]):
-    """What rows of an index hold, and how they are searched: a value, which does not change.
+    """A kind of index: the contents of its rows and their search; a value, which does not change.
 
     Settings, what callers give (`one`, `many`), segments and the tail (`tail`, `build`, `merge`,
     `next_merge`), files (`read`, `write`), answers (`hits`, `search`, `nearest`), and the
@@ -55,11 +55,11 @@ class Kind(Protocol[M]):
 
     @property
     def name(self) -> str:
-        """What it measures: "distance" or "similarity", also the column of tables."""
+        """The name of its scores: "distance" or "similarity", also the column of tables."""
 
     @property
     def noun(self) -> str:
-        """What it calls the documents that it is given."""
+        """The noun for the documents that it accepts."""
 
     @property
     def scores(self) -> pa.DataType:
@@ -67,25 +67,25 @@ class Kind(Protocol[M]):
 
     @property
     def recipe(self) -> Recipe | None:
-        """How texts are read; None if only fingerprints or feature hashes are taken."""
+        """The recipe that reads texts; None if only fingerprints or feature hashes are accepted."""
 
     @property
     def extract(self) -> str | None:
-        """What is compared of a text that is HTML: "main", "all" or "none"; None: not named."""
+        """The part of an HTML text that is compared: "main", "all" or "none"; None: not named."""
 
     @property
     def keeps(self) -> str:
-        """What rows themselves hold of a document's content: "features", or "" for nothing."""
+        """The part of a document's content that rows hold: "features", or "" for nothing."""
 
     @property
     def reach(self) -> float:
         """The distance or similarity that it was made for."""
 
     def settings(self) -> dict[str, Any]:
-        """What a file says of it: JSON values."""
+        """The description in a file: JSON values."""
 
     def describe(self, reach: float) -> dict[str, Any]:
-        """What `stats` say of it, in an index that searches to this reach."""
+        """The kind's part of `stats`, in an index that searches to this reach."""
 
     def title(self, reach: float) -> str:
         """The same in a few words, for people."""
@@ -123,7 +123,7 @@ class Kind(Protocol[M]):
     def next_merge(
         self, segments: Sequence[SegmentRows], most: int | None = None
     ) -> tuple[int, int] | None:
-        """Which segments the merge policy merges next, the first and one behind the last.
+        """The segments that the merge policy merges next: the first, and the one behind the last.
 
         Args:
             segments: In order of insertion.
@@ -220,7 +220,7 @@ class Kind(Protocol[M]):
         """The contents of rows, of which each is given as `row` gives it."""
 
     def equal(self, left: M, right: M) -> Flags:
-        """Which rows of two runs of contents have the same content: bool (n,).
+        """Whether rows of two runs of contents have the same content: bool (n,).
 
         The only definition of it: equal fingerprints, or equal sets of features.
         """
@@ -248,7 +248,7 @@ class Version(Generic[M]):
 
     @classmethod
     def empty(cls, kind: Kind[M]) -> Version[M]:
-        """Without a document."""
+        """A version without a document."""
         return cls(kind, (), kind.tail(()), None, 0, Clock())
 
     @classmethod
@@ -278,7 +278,7 @@ class Version(Generic[M]):
         return int(numbers[0]) if len(numbers) else self.next
 
     def number(self, identity: Id) -> int | None:
-        """How many documents were added before this one; None if the id is not present."""
+        """The number of documents added before this one; None if the id is not present."""
         place = self.place(identity) if id_kind(identity) == self.id_kind else None
         if place is None:
             return None
@@ -303,7 +303,7 @@ class Version(Generic[M]):
         return None
 
     def contents_at(self, places: Places) -> M:
-        """What is stored at places."""
+        """The contents at places."""
         parts, order = [self.kind.none()], []
         for i, part in enumerate([*self.segments, self.tail]):
             here = np.flatnonzero(places.segments == i)
@@ -321,7 +321,7 @@ class Version(Generic[M]):
         return bool(self.kind.equal(stored, self.kind.bunched([content]))[0])
 
     def states(self, column: IdColumn, contents: M) -> npt.NDArray[np.int8]:
-        """How each id is stored: ABSENT, with OTHER content than this, or with the SAME."""
+        """The state of each id: ABSENT, with OTHER content than this, or with the SAME."""
         places = self.places(column)
         here = np.flatnonzero(places.present)
         states = np.full(len(column), ABSENT, np.int8)
@@ -359,7 +359,7 @@ class Version(Generic[M]):
         return columns
 
     def present(self, ids: Ids) -> Places:
-        """Where one id or each of many is stored.
+        """The place of one id, or of each of many.
 
         Raises:
             KeyError: If one is not.
@@ -415,7 +415,7 @@ class Version(Generic[M]):
     def replaced(
         self, identity: Id, content: Content, place: Place | None, now: float
     ) -> tuple[Version[M], int]:
-        """This and a row more, added now, without the row at `place`; and that one's number, or -1.
+        """A version with one row more, without the row at `place`, and that row's number, or -1.
 
         Args:
             identity: Of the row.
@@ -475,7 +475,7 @@ class Version(Generic[M]):
         return Version(self.kind, segments, tail, ids.kind, end, clock)
 
     def expired(self, before: float) -> tuple[Self, Rows]:
-        """Without what was added before a time, and its numbers; the tail must be empty."""
+        """A version without rows added before a time, and their numbers; the tail must be empty."""
         segments, gone = list(self.segments), [_NONE]
         old = self.clock.before(before, self.next)
         for i, segment in enumerate(segments):
@@ -500,7 +500,7 @@ class Version(Generic[M]):
         return replace(self, segments=(self.kind.merge(living, folder),) if living else ())
 
     def without(self, places: Places) -> tuple[Self, Rows]:
-        """Without what is stored at places, and the numbers of the rows that are gone."""
+        """A version without the rows at some places, and the numbers of the removed rows."""
         segments, tail, gone = list(self.segments), self.tail, [_NONE]
         for i, segment in enumerate(segments):
             rows = np.unique(places.rows[places.segments == i])
@@ -514,7 +514,7 @@ class Version(Generic[M]):
         return replace(self, segments=tuple(segments), tail=tail), np.concatenate(gone)
 
     def without_numbers(self, numbers: Rows) -> Self:
-        """Without the rows of these numbers, where they are."""
+        """A version without the rows of these numbers, if they exist."""
         return self.without(self.numbered(numbers))[0] if len(numbers) else self
 
     def numbers_of(self, column: IdColumn) -> Rows:
@@ -524,7 +524,7 @@ class Version(Generic[M]):
         return self.numbers_at(Places(places.segments[here], places.rows[here]))
 
     def numbered(self, numbers: Rows) -> Places:
-        """Where the living rows of these numbers are."""
+        """The places of the living rows with these numbers."""
         places = Places.nowhere(len(numbers))
         for i, part in enumerate([*self.segments, self.tail] if len(numbers) else []):
             if len(part):

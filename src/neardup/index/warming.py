@@ -90,7 +90,7 @@ def _write(index: Scratch, ids: list[Any], documents: list[Any], *, contents: bo
 
 
 def _contents(index: Scratch, count: int) -> list[Any] | None:
-    """What it keeps beside documents that are not texts."""
+    """Contents for documents that are not texts, as the index stores them; None if none."""
     if index.store == "text":
         return ["a text"] * count
     if index.by == "similarity" or index.store == "none":

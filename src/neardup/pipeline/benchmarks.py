@@ -98,7 +98,7 @@ class BenchmarkQuestions:
         self.questions = lay_out(self.texts, rule)
 
     def counts(self, leaked: Collection[int]) -> list[BenchmarkCounts]:
-        """How many of each benchmark, and of each of its parts, are among those that leaked."""
+        """Counts of the leaked questions, for each benchmark and each of its parts."""
         sizes = self.questions.sizes.tolist()
         numbers: dict[tuple[str, str | None], list[int]] = {}
         for question, key in enumerate(self.of):

@@ -1,4 +1,4 @@
-"""What a run will take, from a sample of its inputs: `neardup dedup --dry-run`.
+"""An estimate of a run's cost, from a sample of its inputs: `neardup dedup --dry-run`.
 
 The beginning of every input is read, SAMPLE_BYTES in all; what it has is fingerprinted, and matched
 once. What grows with the documents is multiplied; a search by features takes GROWTH more for each
@@ -99,7 +99,7 @@ class Estimate(Record):
 
 @dataclass(slots=True)
 class _Sample:
-    """What was read.
+    """The part of the inputs that was read.
 
     Args:
         total: Bytes of all inputs.

@@ -104,7 +104,7 @@ def fingerprint_files(
 
 
 def _table_of(output: str, recipe: Recipe, form: str | None) -> Callable[[Any, Any], pa.Table]:
-    """From ids and fingerprints to the rows of an output.
+    """A function from ids and fingerprints to the rows of an output.
 
     Raises:
         UsageError: For an extension or a form that fingerprints are not written in.

@@ -55,7 +55,7 @@ HITS: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """What is known of fingerprints that come ready made.
+    """The form of fingerprints that the input already has.
 
     Args:
         is_text: Whether the text field holds them, as whole numbers: 123, -42 or 0x7b.
@@ -68,7 +68,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class IfNew:
-    """How documents are offered of which only the new ones are stored.
+    """Settings for storing only the new documents of an input.
 
     Args:
         stored: What happens to an id that is stored with other content, as in `add_new`.

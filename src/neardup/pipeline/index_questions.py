@@ -40,7 +40,7 @@ SIMILAR_HITS: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What a query returns, up to `limit`: all within the index's distance or similarity.
+    """Options of a query; by default it returns all within the index's distance or similarity.
 
     `distance` or `similarity` asks for less, or more. With `csv_safe`, cells of a CSV table that a
     spreadsheet would compute get a quote ('). `nearest` gives that number of the closest
@@ -58,7 +58,7 @@ class Reach:
 def ask_texts(
     index: BaseIndex, ids: Any, texts: Any, reach: Reach, counts: dict[str, int]
 ) -> pa.Table:
-    """What is similar to each text: the columns of SIMILAR_HITS; counts are added to."""
+    """The documents similar to each text: the columns of SIMILAR_HITS; adds to `counts`."""
     sets = index.sets_of(texts)
     if reach.nearest is None:
         hits = index.query_batch(sets, reach.similarity, reach.limit)
@@ -77,7 +77,7 @@ def ask_texts(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one query found.
+    """The result of one query.
 
     Args:
         hits: (id, distance) or (id, similarity), the closest first.
@@ -202,7 +202,7 @@ SAMPLE_ROWS: Final = 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class IndexStats:
-    """What an index holds, and what the ways to search it cost.
+    """The statistics of an index, and the costs of the ways to search it.
 
     Args:
         held: As DurableIndex.stats gives it.
@@ -252,7 +252,7 @@ def _by_similarity(stats: dict[str, Any]) -> list[str]:
 
 
 def _made_of(part: dict[str, Any]) -> str:
-    """What a segment of either kind consists of."""
+    """The content of a segment of either kind, as text."""
     if "sets" in part:
         return f"{part['sets']:,} different documents, {part['features']:,} features"
     return (
@@ -266,7 +266,7 @@ _KEPT: Final = {"none": "", "features": "feature hashes", "text": "texts"}
 
 
 def _stored(stats: dict[str, Any]) -> str:
-    """What is kept of documents; beside rows, with the bytes that it takes."""
+    """The stored contents of documents, as text, with their bytes if rows lack them."""
     rows, kept = "fingerprints", _KEPT[stats["store"]]
     if "similarity" in stats:
         rows, kept = "feature hashes", "texts" if kept == "texts" else ""
@@ -274,7 +274,7 @@ def _stored(stats: dict[str, Any]) -> str:
 
 
 def index_stats(index: DurableIndex) -> IndexStats:
-    """Say what an index holds, and compare the plans for its fingerprints.
+    """The statistics of an index, and a comparison of the plans for its fingerprints.
 
     Args:
         index: Which.

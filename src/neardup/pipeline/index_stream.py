@@ -34,7 +34,7 @@ READ_BYTES: Final = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """How lines pass.
+    """Options of a stream of lines.
 
     Args:
         is_json: Whether a line is a JSON object, and not itself a text; None: the first one tells.

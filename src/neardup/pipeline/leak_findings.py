@@ -50,7 +50,7 @@ FOUND: Final = pa.schema(
 
 @dataclass(slots=True)
 class Tally:
-    """What is counted of the findings.
+    """Counts of the findings.
 
     Attributes:
         findings: How many there are.
@@ -66,7 +66,7 @@ class Tally:
 
 
 class LeakFindings:
-    """What was found in the documents of a run; a context manager.
+    """The findings in the documents of a run; a context manager.
 
     Args:
         questions: What is looked for.
@@ -121,14 +121,14 @@ class LeakFindings:
         return np.unique(np.concatenate(documents))
 
     def judged(self) -> Iterator[tuple[list[Finding], list[str], Flags]]:
-        """What the rule finds, the names of the documents, and whether each one is a leak."""
+        """The findings of the rule, the names of the documents, and whether each is a leak."""
         for findings, names in self._log.batches():
             enough = self._coverage.enough(findings)
             own = list(compress(findings, enough))
             yield own, list(compress(names, enough)), self._stand(own)
 
     def leaks(self) -> Iterator[Finding]:
-        """What the rule finds, without what is common."""
+        """The findings of the rule that are not common text."""
         return (each for findings, _, stand in self.judged() for each in compress(findings, stand))
 
     def leaks_among(self, findings: Sequence[Finding]) -> list[Finding]:

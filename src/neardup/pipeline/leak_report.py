@@ -1,4 +1,4 @@
-"""What a report about questions in documents shows: the least certain findings, and texts."""
+"""The content of a report about questions in documents: the least certain findings, and texts."""
 
 from __future__ import annotations
 

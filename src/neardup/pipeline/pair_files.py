@@ -177,7 +177,7 @@ def _runs(labels: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _doubts(distance: int, bits: int, rows: int) -> list[str]:
-    """What makes the result doubtful, a line each."""
+    """Reasons to doubt the result, one line each."""
     doubt = chance_warning(distance, bits, rows, verified=False)
     return [] if doubt is None else [doubt]
 

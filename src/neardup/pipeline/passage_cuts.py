@@ -94,7 +94,7 @@ def check_cut(sources: Sequence[Source], read: ReadOptions) -> None:
 
 
 class PassageCuts:
-    """What is cut out of the documents of a run; see `documents.record_edits.Cutter`.
+    """The cuts in the documents of a run; see `documents.record_edits.Cutter`.
 
     Args:
         cut: How.
@@ -170,7 +170,7 @@ class PassageCuts:
     def _left(
         self, stretches: dict[int, list[tuple[int, int]]]
     ) -> Iterator[tuple[list[int], list[str]]]:
-        """What is left of the documents, some at a time."""
+        """The documents after their cuts, some at a time."""
         self._file.seek(0)
         documents: list[int] = []
         left: list[str] = []
@@ -198,7 +198,7 @@ class PassageCuts:
         return self._number
 
     def take(self, _: str) -> list[tuple[int, int]]:
-        """What goes of that document's text."""
+        """The stretches to cut from the next document's text."""
         stretches = self._stretches[self._document]
         self._go_on()
         return stretches

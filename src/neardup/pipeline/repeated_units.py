@@ -1,4 +1,4 @@
-"""Which lines or paragraphs stand in many documents, in memory that their number does not change.
+"""The lines or paragraphs that many documents share, in memory independent of their number.
 
 1. Each unit's hash, document, number and bytes go to a part by the first bits of the hash.
 2. Of each part the units are grouped by hash; those of groups in enough documents go to a part by

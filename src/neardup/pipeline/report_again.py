@@ -140,7 +140,7 @@ def check_decision(decision: Decision, rule: Rule, choice: Choice) -> None:
 
 
 def _decision(names: pa.Array, files: tuple[str, str | None]) -> Decision:
-    """What result files say about documents of these names."""
+    """The decision in result files about documents of these names."""
     duplicates, clusters = files
     count = len(names)
     if pc.count_distinct(names).as_py() < count:

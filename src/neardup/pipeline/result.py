@@ -1,4 +1,4 @@
-"""What a run decided, and what can be asked of it afterwards."""
+"""The result of a run in memory, and the questions that it answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHOWN_ROWS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a result was made of, for questions that are asked later.
+    """The parts of a run that later questions to its result need.
 
     Args:
         decision: The decision.

@@ -1,4 +1,4 @@
-"""What a commit holds, at one moment: from the folder, or an older commit and what is new."""
+"""Commits of an index in a folder, read from it or made from an older commit and its changes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOST_MERGED: Final = {"distance": 1 << 16, "similarity": 1 << 13}
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What one transaction of the folder holds.
+    """The content of one transaction of the folder.
 
     Args:
         version: The documents.
@@ -145,7 +145,7 @@ class PendingChanges(NamedTuple):
         return self.first + sum(len(ids) for ids, _ in self.parts)
 
     def encoded(self) -> EncodedRecord:
-        """Their record, as the log takes it."""
+        """The record of these changes, in the form of the log."""
         kind, id_type = self.version.kind, ID_KINDS[self.version.id_kind or "int"]
         parts = self.parts or [(pa.array([], id_type), kind.none())]
         ids = pa.concat_arrays([ids for ids, _ in parts])

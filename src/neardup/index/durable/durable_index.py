@@ -236,7 +236,7 @@ class DurableIndex(BaseIndex):
         self.close()
 
     def __repr__(self) -> str:
-        """What it holds, for people."""
+        """A line for people: the index, its documents and settings."""
         return f"<DurableIndex of {self.path}, closed>" if self.closed else super().__repr__()
 
     def warm_up(self, calls: Calls = "usual") -> float:

@@ -34,7 +34,7 @@ __all__ = [
 
 
 class Transaction:
-    """What the store does in a transaction: databases by name."""
+    """The operations of a store in a transaction: databases by name."""
 
     def __init__(self, txn: Any, dbs: dict[bytes, Any]) -> None:
         self._txn, self._dbs = txn, dbs
@@ -277,7 +277,7 @@ class Environment:
         return used * size
 
     def _used_pages(self, *dbs: Any) -> tuple[int, int]:
-        """How many pages databases have, and the bytes of a page."""
+        """The number of pages that databases have, and the bytes of a page."""
         with lmdb_errors(self.path, "read"), self._reading, self._env.begin() as txn:
             stats = [txn.stat(db) for db in dbs]
         used = sum(x["branch_pages"] + x["leaf_pages"] + x["overflow_pages"] for x in stats)

@@ -378,7 +378,7 @@ class FolderStore:
         return self.codec.is_kept or self.log.has_contents or bool(self._pending.attachments)
 
     def _wait_for_room(self) -> None:
-        """Until the background is less far behind, without the lock: nobody else waits."""
+        """Wait until the background is less far behind, without the lock: nobody else waits."""
         with self.lock:
             stored = sum(each.file is not None for each in self._commit.version.segments)
             is_full = self._commit.logged >= MOST_FLUSHES * self.flush_rows
@@ -410,7 +410,7 @@ class FolderStore:
                 remove_files(job.files)
 
     def _ahead_job(self) -> Job | None:
-        """What writes all that is in memory; called with the lock held."""
+        """A job that writes everything in memory; called with the lock held."""
         self.check_writable()
         self._wait(self._flush)
         self.version = self.version.flushed()
@@ -434,7 +434,7 @@ class FolderStore:
         return EarlyRecord(pending, changes, changes.encoded())
 
     def _write_pending(self, ahead: Job | None, early: EarlyRecord | None) -> None:
-        """To the log; what is too much for it to files at once."""
+        """Write the pending rows to the log; if they are too many for it, to files at once."""
         pending = self._pending
         if pending.is_for_files:
             self.flush_now(ahead)
@@ -506,7 +506,7 @@ class FolderStore:
         return number
 
     def _work(self, job: Job) -> None:
-        """What the thread of a job does: without the lock all but the installation."""
+        """Run a job in its thread, with the lock only for the installation."""
         job.work()
         with self.lock:
             old = self._install(job)
@@ -519,7 +519,7 @@ class FolderStore:
         self._wait(self._merge)
 
     def _wait(self, job: Job | None) -> None:
-        """Until a job is done; called with the lock held, which the job's thread then waits for.
+        """Wait until a job is done; the caller holds the lock, which the job's thread waits for.
 
         So the waiter installs what the job has made, and the thread finds it installed.
         """
@@ -565,7 +565,7 @@ class FolderStore:
         return self._not_being_written(old)
 
     def _not_being_written(self, files: list[Path]) -> list[Path]:
-        """Without those of a job that goes on."""
+        """The files that no running job is writing."""
         jobs = [job for job in (self._flush, self._merge, *self._ahead) if job is not None]
         return [path for path in files if not any(path in job.files for job in jobs)]
 

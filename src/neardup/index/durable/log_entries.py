@@ -1,4 +1,4 @@
-"""What the log of an index in a folder has: keys, manifest, records, and the ledger of their sums.
+"""Entries of the log of an index in a folder: keys, manifest, records, ledger of their sums.
 
 Each entry has a checksum of its own; but of an entry whose key changed, or that is not there any
 more, no checksum tells. So a commit also writes how many entries there are of each kind, the sum of
@@ -76,7 +76,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What the segment files hold.
+    """The description of the segment files.
 
     Args:
         generation: Larger in every newer manifest.
@@ -170,7 +170,7 @@ class Record:
 
     @property
     def contents(self) -> Any:
-        """What the rows hold: Sets, or uint64 (n, width)."""
+        """The contents of the rows: Sets, or uint64 (n, width)."""
         return self.codes if self.sets is None else joined_sets([self.sets])
 
     def __len__(self) -> int:
@@ -347,7 +347,7 @@ class Ledger:
         self._sums[name] = (self._sums[name] + _mark(key, value)) & TOP
 
     def differs(self, counted: Ledger, names: Iterable[bytes] = COUNTED) -> str:
-        """What is not as it was written, of these databases as they were found; empty if all is."""
+        """The first difference between these counts and those of the databases; empty if none."""
         for name in names:
             if self._counts[name] != counted._counts[name]:
                 return (
@@ -390,7 +390,7 @@ class Head:
             return 0
 
     def write(self, number: int) -> None:
-        """Tell of a commit, as well as can be: it is done, whatever happens here."""
+        """Note the number of a commit in the file; errors are ignored: the commit is done."""
         with contextlib.suppress(OSError):
             if self._descriptor < 0:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC

@@ -31,7 +31,7 @@ __all__ = ["Changes", "Reading"]
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a snapshot holds beyond what the reader knows.
+    """The differences between a snapshot and what the reader knows.
 
     Args:
         transaction: Of the snapshot.
@@ -76,7 +76,7 @@ class Reading:
         return self._path / name
 
     def changes(self, generation: int, sequence: int, seal: bytes = b"") -> Changes:
-        """What is new to one who knows this generation and this record of the log.
+        """The changes since this generation and this record of the log.
 
         A manifest behind a known seal is not read again.
         """
@@ -85,7 +85,7 @@ class Reading:
         return self._pin.read(lambda txn: self._changes(txn, generation, sequence, seal))
 
     def contents(self, numbers: list[int]) -> list[bytes | None]:
-        """What is kept beside each of many rows; DataError if it is damaged."""
+        """The attachment of each of many rows; DataError if it is damaged."""
         keys = [row_key(number) for number in numbers]
         return self._pin.read(
             lambda txn: [self._content(key, txn.get(b"content", key)) for key in keys]

@@ -231,7 +231,7 @@ class LogStore:
                 pin.close()
 
     def changes(self, generation: int, sequence: int) -> Changes:
-        """What is new to one who knows this generation and this record of the log."""
+        """The changes since this generation and this record of the log."""
         with contextlib.closing(self.pin()) as reading:
             return reading.changes(generation, sequence)
 

@@ -95,7 +95,7 @@ class Job:
         self._ready.set()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Until `install` can be called, or so long; False where it never can.
+        """Wait until `install` can be called, or some seconds; False if it never can.
 
         Its thread stayed where this process was forked from.
         """
@@ -265,7 +265,7 @@ def entries_of(segments: list[Any]) -> tuple[FileEntry, ...]:
 
 
 def rows_for_merging(kind: AnyKind, files: list[SegmentFile], rows: int) -> int | None:
-    """How many rows a merge may have, for the memory that is free; None where nothing is known."""
+    """The most rows of a merge for the free memory; None if there is nothing to go by."""
     if not rows:
         return None
     bytes_a_row = kind.merging_bytes(sum(each.nbytes for each in files) / rows)

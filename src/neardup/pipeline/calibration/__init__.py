@@ -1,4 +1,4 @@
-"""Which question, threshold, distance and width suit a corpus, judged by a random sample of it.
+"""The question, threshold, distance and width that suit a corpus, judged by a random sample.
 
 `sample` takes the documents, `measure` joins them exactly, `model` is the result, `costs` estimates
 each choice at full size, `advice` recommends one, `calibrate` composes these, `page` draws them.

@@ -1,4 +1,4 @@
-"""What to do with what a sample told: a threshold, a distance, a command, and what is doubtful."""
+"""Advice from a sample: a threshold, a distance, a command, and what is doubtful."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _is_higher(hill: tuple[int, int], around: tuple[int, int]) -> bool:
 
 
 def unadvised(joined: Joined, threshold: float | None) -> str:
-    """Why no threshold is advised: the sample shows no valley, or holds short documents."""
+    """The reason why no threshold is advised: no valley in the sample, or short documents."""
     short = _short(joined)
     if 2 * short > joined.features.size:
         return (
@@ -101,7 +101,7 @@ def advised(choices: Iterable[Choice], similarity: float, recall: float) -> Choi
 def warnings(
     joined: Joined, levels: Sequence[Level], threshold: float, sampled: int, documents: int
 ) -> list[str]:
-    """What makes the figures doubtful."""
+    """Reasons to doubt the figures."""
     at = joined.at_least(threshold)
     groups, messages = joined.independent(at), []
     number = next(level.sampled for level in levels if level.similarity == threshold)

@@ -62,7 +62,7 @@ SEARCHED: Final = (0.9, 0.8, 0.7, 0.6, 0.5)
 
 @dataclass(frozen=True, slots=True)
 class CalibrationOptions:
-    """What to find out.
+    """Options of a calibration.
 
     Args:
         sample: Documents to look at, at most.

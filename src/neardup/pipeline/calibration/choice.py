@@ -1,4 +1,4 @@
-"""Which of the questions that were tried is advised, and why.
+"""The choice of the advised question among those that were tried, and its reasons.
 
 The default question stays where it finds nine in ten copies of the aim's size. Else questions come
 in that find 95 in 100 of them, or nine in ten where none does. Of those that are as tight as the

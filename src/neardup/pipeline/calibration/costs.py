@@ -1,4 +1,4 @@
-"""What each choice takes over all documents, from what it took over the sample and half of it."""
+"""Costs of each choice for all documents, from those of the sample and of half of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STEEPEST: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What was measured while the sample was taken.
+    """Measurements made while the sample was taken.
 
     Args:
         documents: In all inputs.
@@ -79,7 +79,7 @@ def cost_of_similarity(
 
 
 def cost_of_distance(codes: Any, rule: Rule, usual: int, taken: Taken) -> Cost:
-    """What the planner of the exact search expects for all documents.
+    """The cost for all documents that the planner of the exact search expects.
 
     Args:
         codes: uint64 (n, w): fingerprints of the sample.

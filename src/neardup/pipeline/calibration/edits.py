@@ -50,7 +50,7 @@ _FOOTER: Final = ("Copyright", "All", "rights", "reserved", "Privacy", "Terms", 
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """How much a copy may differ: some share of the words, or some words.
+    """The edit that a copy may have: some share of the words, or some words.
 
     Args:
         share: Of the words of a document, above 0, up to 0.5; one word at least.
@@ -93,7 +93,7 @@ class Aim:
         return cls(None, int(match[1]))
 
     def size(self, words: int) -> int:
-        """How many of a document's words an edit of this size changes."""
+        """The number of a document's words that an edit of this size changes."""
         size = self.words if self.share is None else max(1, round(words * self.share))
         return min(words, size or 1)
 

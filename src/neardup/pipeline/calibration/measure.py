@@ -73,7 +73,7 @@ class Joined(ScoredPairs):
         return labels_of_pairs(self.features.size, self.left[at], self.right[at])
 
     def independent(self, at: Any) -> float:
-        """How many independent pairs stand for the pairs `at`, bool (p,)."""
+        """The number of independent pairs that the pairs `at`, bool (p,), count for."""
         return _independent(self.groups(at)[self.left[at]])
 
     def band_of_pairs(self) -> Any:
@@ -95,7 +95,7 @@ def join_sample(
 
 
 class Widths:
-    """How far apart the pairs' fingerprints are, at several widths.
+    """The distances between the pairs' fingerprints, at several widths.
 
     Args:
         joined: The pairs.
@@ -175,7 +175,7 @@ class Widths:
 
 
 def _independent(group: Any) -> float:
-    """How many independent pairs stand for pairs of these groups, int64 (p,)."""
+    """The number of independent pairs that pairs of these groups, int64 (p,), count for."""
     return kish(np.unique(group, return_counts=True)[1].tolist())
 
 

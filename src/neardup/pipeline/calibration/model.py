@@ -1,4 +1,4 @@
-"""What a calibration found, as values that a page draws and JSON holds."""
+"""Results of a calibration, as values that a page draws and JSON holds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What fingerprints within a distance find of the pairs at or above a similarity.
+    """The recall and precision of a distance for the pairs at or above a similarity.
 
     Attributes:
         bits: Width of the fingerprints.
@@ -80,13 +80,13 @@ class LengthBand:
 
     @property
     def title(self) -> str:
-        """How long they are."""
+        """The range of lengths, as text."""
         return f"{self.least:,} to {self.most:,}" if self.most else f"{self.least:,} or more"
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a run over all documents takes, extrapolated.
+    """The cost of a run over all documents, extrapolated.
 
     Attributes:
         option: What it is asked for, as on the command line.
@@ -103,7 +103,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What a sample tells.
+    """The result of a calibration.
 
     Attributes:
         documents: In all inputs.
@@ -199,7 +199,7 @@ _CHOICES = f"{'bits':>6} {'distance':>9}   recall                  precision"
 
 
 def told(choices: tuple[Choice, ...], similarity: float) -> list[Choice]:
-    """Some of the choices at a similarity: of each width every distance whose recall is new."""
+    """The choices to show at a similarity: for each width every distance with a new recall."""
     shown: list[Choice] = []
     for choice in choices:
         if choice.similarity != similarity or choice.recall is None:

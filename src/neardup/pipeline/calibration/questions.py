@@ -1,4 +1,4 @@
-"""Which question suits some files, told by edits that are planted in a sample of their documents.
+"""The question that suits some files, judged by edits planted in a sample of their documents.
 
 1. read all documents once and keep a random sample;
 2. plant edits of known kinds and sizes in some of its documents;
@@ -61,7 +61,7 @@ COMPARED_CHARACTERS: Final = 3_000_000
 
 @dataclass(frozen=True, slots=True)
 class QuestionsAsked:
-    """What to find out.
+    """Options of a search for the best question.
 
     Args:
         aim: How much a copy may differ.
@@ -83,7 +83,7 @@ class QuestionsAsked:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """What a sample tells of each candidate question.
+    """The results of a sample for each candidate question.
 
     Attributes:
         documents: In all inputs.
@@ -340,7 +340,7 @@ def _compared(texts: Sequence[str]) -> list[str]:
 
 
 def _unknown(tried: Sequence[Measured], options: QuestionsAsked) -> list[str]:
-    """What the figures do not tell."""
+    """Sentences on what the figures do not show."""
     if not tried:
         return []
     more = f"whether documents that differ in more than {options.aim} are copies for you"

@@ -1,4 +1,4 @@
-"""What questions find of planted edits, and what comes with it among the documents themselves.
+"""Trials of questions: the planted edits that they find, and the other pairs that they match.
 
 Each recipe is tried once: planted copies are compared with their originals, and the documents of a
 sample with each other by an exact join. All thresholds are read off the scores.
@@ -71,7 +71,7 @@ class Planted:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one question finds.
+    """The result of one question.
 
     Attributes:
         question: Which.

@@ -1,4 +1,4 @@
-"""How well recipes, thresholds and distances find what people labelled.
+"""Evaluation of recipes, thresholds and distances against labels of people.
 
 `labels` reads the labels, `scorecard` compares with them, `resampled` gives the intervals, and
 `evaluate` composes these.

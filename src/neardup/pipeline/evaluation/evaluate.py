@@ -47,7 +47,7 @@ __all__ = ["EvaluationOptions", "evaluate_files", "scores_of"]
 
 @dataclass(frozen=True, slots=True)
 class EvaluationOptions:
-    """What to evaluate.
+    """Options of an evaluation.
 
     Args:
         labels: A table of `id` and `cluster`, or of pairs, with or without a label.
@@ -80,7 +80,7 @@ class EvaluationOptions:
             self.rule(recipe)
 
     def rule(self, recipe: Recipe) -> Rule:
-        """How documents of a recipe match."""
+        """The rule by which documents of a recipe match."""
         return Rule(self.lowest, measure=self.measure, recipe=recipe)
 
 

@@ -1,4 +1,4 @@
-"""What is true of a corpus: clusters, or pairs that are duplicates, and pairs that are not."""
+"""Labels of a corpus: clusters, or pairs that are duplicates, and pairs that are not."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Truth:
 
     @property
     def pairs(self) -> int:
-        """How many pairs are duplicates."""
+        """The number of pairs that are duplicates."""
         if self.positive is not None:
             return int(self.positive.size)
         sizes = np.unique(self.cluster[self.listed], return_counts=True)[1]

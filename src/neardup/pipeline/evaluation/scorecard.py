@@ -1,4 +1,4 @@
-"""What an evaluation found: values that JSON holds, and the page that draws them."""
+"""Results of an evaluation: values that JSON holds, and the page that draws them."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def _kept_border(levels: Levels, decision: Decision) -> list[tuple[int, int, flo
 
 
 def _matrix(run: Outcome) -> Matrix | None:
-    """Which source lost documents to which, if there are several."""
+    """The number of documents that each source lost to each other, if there are several."""
     numbers = run.documents.groups
     names = ["(none)" if name is None else name for name in run.documents.group_names]
     field = f"values of {run.field}"

@@ -1,4 +1,4 @@
-"""At which thresholds each document would be dropped: the most similar earlier document."""
+"""The thresholds at which each document would be dropped: the most similar earlier document."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST_PAIRS: Final = 500_000_000
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """What the search for earlier documents found.
+    """The result of the search for earlier documents.
 
     Attributes:
         threshold: The run's own similarity; 0 if it asked for none.
@@ -119,7 +119,7 @@ def find_levels(
 
 
 def curve(levels: Levels) -> tuple[CurvePoint, ...]:
-    """What would be kept at every threshold, the run's own among them."""
+    """The number of documents kept at every threshold, the run's own among them."""
     steps = np.arange(round(levels.lowest, 6), 1 + STEP / 2, STEP if levels.joined else 2 * STEP)
     grid = {round(float(step), 6) for step in steps if step < 1} | {1.0, levels.lowest}
     near = {step for step in grid if abs(step - levels.threshold) < STEP / 10}

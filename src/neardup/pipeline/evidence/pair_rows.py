@@ -127,7 +127,7 @@ def _is_blank(value: Any) -> bool:
 
 
 def similarity_of(row: Mapping[str, Any], place: str) -> float | None:
-    """What a row says under one of the names of a similarity.
+    """The similarity in a row, under any of its names.
 
     Raises:
         DataError: If it is not a number from 0 to 1.

@@ -1,4 +1,4 @@
-"""What a run removed, read again: each dropped document beside the one that was kept for it."""
+"""Documents that a run removed, read again, each with the document kept for it."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _doubt(each: RemovedDocument) -> tuple[float, int]:
 
 
 def duplicate_rows(duplicates: str) -> Iterator[RemovedDocument]:
-    """What a duplicates file says, without texts; DataError if it is none."""
+    """The rows of a duplicates file, without texts; DataError if it is not one."""
     for place, row in result_rows(duplicates, "duplicates", _COLUMNS):
         distance = row["distance"]
         try:

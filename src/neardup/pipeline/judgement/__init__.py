@@ -1,4 +1,4 @@
-"""What people say of pairs: asked in the browser, kept in a file, taken by a run as given.
+"""Judgements of people on pairs: asked in the browser, kept in a file, used by a run.
 
 `answers` is the file. `review_session` shows pairs of a file; `question_review` shows those of
 `candidate_pairs` on which questions disagree, and `learned_question` says which question the

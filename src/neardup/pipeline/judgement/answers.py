@@ -34,7 +34,7 @@ _HEAD: Final = b'{"first":'
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What somebody said of two documents.
+    """The answer of a person about two documents.
 
     Attributes:
         first: Id or address of the one.
@@ -58,7 +58,7 @@ class Answer:
 
 
 def read_answers(path: str) -> dict[tuple[str, str], Answer]:
-    """What a file says in the end: the last answer of each pair counts.
+    """The final answers in a file: the last answer of each pair counts.
 
     It may be any table; a last line of JSON of which a full disk took a part only is passed over.
 
@@ -155,7 +155,7 @@ class Answers:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the lock of the file; a file system without locks has one review at a time."""
+        """A context with the lock of the file, on file systems that have locks."""
         import fcntl  # a POSIX system has it, and the constructor has asked
 
         with contextlib.suppress(OSError):

@@ -133,7 +133,7 @@ def _loosest_pairs(sets: Any, recipe: Recipe, workers: int | None) -> tuple[Rows
 
 
 def _thinned(level: npt.NDArray[np.float64], seed: int) -> tuple[Rows, npt.NDArray[np.float64]]:
-    """Some pairs of each band of the mean similarity, in order, and how many each stands for."""
+    """A sample of pairs of each band of the mean similarity, in order, with their weights."""
     generator = np.random.default_rng(seed)
     bands = np.minimum((level * BANDS).astype(np.int64), BANDS - 1)
     rows, weights = [np.zeros(0, np.int64)], [np.zeros(0)]

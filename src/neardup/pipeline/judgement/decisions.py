@@ -73,7 +73,7 @@ class Decisions:
 
     @property
     def note(self) -> str:
-        """What was taken, for the summary."""
+        """A note on the answers used, for the summary."""
         note = f"answers taken as given: {len(self.yes):,} duplicates, {len(self.no):,} different"
         lost = f"; {self.unknown:,} name documents that the inputs lack"
         return note + (lost if self.unknown else "")

@@ -1,4 +1,4 @@
-"""Which candidate question agrees best with some answers, how surely, and which pair to show next.
+"""The candidate question that agrees best with some answers, and the pair to show next.
 
 Answers chosen to teach represent nothing, so no figure is a share of them. They teach how likely a
 pair of some similarities is to be of copies (a probit regression with a Gaussian prior, Laplace's
@@ -82,7 +82,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSoFar:
-    """What answers tell.
+    """The state of learning a question from answers.
 
     Attributes:
         question: The best one so far.
@@ -168,7 +168,7 @@ def next_pair(
 
 
 def _inputs(scores: Floats) -> Floats:
-    """What the regression sees of a pair: 1, the mean similarity, and how each recipe's differs."""
+    """The regression's inputs for a pair: 1, the mean similarity, differences from it."""
     level = (scores - _MIDDLE) / _SPREAD
     mean = level.mean(axis=1, keepdims=True)
     return np.concatenate([np.ones_like(mean), mean, level - mean], axis=1)

@@ -161,7 +161,7 @@ class QuestionReview:
             return self._turns.before(number)
 
     def pair(self, number: int) -> PairShown | None:
-        """What is shown of a pair; None if there is no such number."""
+        """The view of a pair; None if there is no such number."""
         row = self._turns.row(number)
         if row is None:
             return None
@@ -173,7 +173,7 @@ class QuestionReview:
         return pair_of_texts(names, (first, second), question.recipe, question.measure)
 
     def said(self, number: int) -> str | None:
-        """What was answered of a pair."""
+        """The answer to a pair, if there is one."""
         row = self._turns.row(number)
         if row is None:
             return None
@@ -194,7 +194,7 @@ class QuestionReview:
         return True
 
     def status(self) -> dict[str, Any]:
-        """What the answers tell, for the page and for machines."""
+        """The state of the review, for the page and for machines."""
         with self._lock:
             best, answers = self._so_far, self._file.found
         said = [answer.answer for key, answer in answers.items() if key in self._rows]
@@ -212,7 +212,7 @@ class QuestionReview:
         }
 
     def so_far(self) -> SoFar:
-        """What the answers tell, for the page."""
+        """The state of the review, for the page."""
         return of_question(self.status())
 
     def _pair_row(self, row: int) -> PairRow:
@@ -220,7 +220,7 @@ class QuestionReview:
         return PairRow(names[int(pairs.left[row])], names[int(pairs.right[row])])
 
     def _learned(self) -> QuestionSoFar:
-        """What all answers teach: those of these pairs, and those that have scores of their own."""
+        """The question learned from the answers to these pairs and those with own scores."""
         scores, is_copy, known = [np.zeros((0, len(_NAMES)))], [], {}
         self._taught_by = self._file.found
         for key, answer in self._taught_by.items():

@@ -33,7 +33,7 @@ LATEST: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class ReviewOptions:
-    """How to review.
+    """Options of a review.
 
     Args:
         answers: The file that keeps them.
@@ -90,7 +90,7 @@ class Turns:
 
 
 class Review:
-    """What is asked and answered; safe to use from several threads.
+    """A review: its pairs and their answers; safe to use from several threads.
 
     Args:
         pairs: A file of pairs, such as `dedup --duplicates` wrote.
@@ -159,7 +159,7 @@ class Review:
             return self._turns.before(number)
 
     def pair(self, number: int) -> PairShown | None:
-        """What is shown of a pair; None if there is no such number."""
+        """The view of a pair; None if there is no such number."""
         row = self._turns.row(number)
         if row is None:
             return None
@@ -169,7 +169,7 @@ class Review:
         return pair_of_texts(names, texts, self._recipe, measure, row.similarity, fields)
 
     def said(self, number: int) -> str | None:
-        """What was answered of a pair."""
+        """The answer to a pair, if there is one."""
         row = self._turns.row(number)
         answer = None if row is None else self.answers.get(key_of(row))
         return None if answer is None else answer.answer
@@ -185,7 +185,7 @@ class Review:
         return True
 
     def status(self) -> dict[str, Any]:
-        """What the answers tell, for the page and for machines."""
+        """The state of the review, for the page and for machines."""
         with self._lock:
             said = [x.answer for x in self.answers.values()]
             whole, *_ = [*self.strata.estimates(self.answers), None]
@@ -204,7 +204,7 @@ class Review:
         }
 
     def so_far(self) -> SoFar:
-        """What the answers tell, for the page."""
+        """The state of the review, for the page."""
         return of_pairs(self.status(), self.strata.estimates(self.answers))
 
 
@@ -266,7 +266,7 @@ class Strata:
 
     @property
     def size(self) -> int:
-        """How many pairs there are."""
+        """The number of pairs."""
         return sum(stratum.size for stratum in self.all)
 
     def following(self, answers: dict[tuple[str, str], Answer]) -> PairRow | None:
@@ -287,7 +287,7 @@ class Strata:
         return None if best is None else best[1]
 
     def progress(self, answers: dict[tuple[str, str], Answer]) -> tuple[int, int]:
-        """How many pairs were answered, and of how many that are asked."""
+        """The number of answered pairs, and of pairs to answer."""
         keys = [key_of(pair) for stratum in self.all for pair in stratum.pairs]
         return sum(key in answers for key in keys), len(keys)
 
@@ -325,7 +325,7 @@ def key_of(pair: PairRow) -> tuple[str, str]:
 
 
 def _judged(stratum: Stratum, answers: dict[tuple[str, str], Answer]) -> tuple[int, int, int]:
-    """How many pairs the band has, how many were judged, and how many of these are duplicates."""
+    """The numbers of pairs in the band, of judged ones, and of duplicates among these."""
     said = [answers[key_of(pair)].answer for pair in stratum.pairs if key_of(pair) in answers]
     yes, no = said.count("yes"), said.count("no")
     return stratum.size, yes + no, yes

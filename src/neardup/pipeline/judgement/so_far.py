@@ -1,4 +1,4 @@
-"""What the answers of a review tell so far, as a section of its page."""
+"""The state of a review, as a section of its page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Estimate", "SoFar", "of_pairs", "of_question"]
 
 @dataclass(frozen=True, slots=True)
 class SoFar:
-    """What the answers tell.
+    """The state of a review.
 
     Attributes:
         section: Of the page.

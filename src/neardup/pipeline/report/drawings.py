@@ -236,7 +236,7 @@ class Plot:
             raise FileError(f"cannot write {path}: {error.strerror}") from error
 
     def __repr__(self) -> str:
-        """What it shows."""
+        """A line for people: the title."""
         return f"Plot({self.title!r})"
 
     def _repr_svg_(self) -> str:
@@ -264,7 +264,7 @@ def plot_of(kind: str, cluster: Rows, similarity: npt.NDArray[np.float64] | None
 
 
 def _sizes(cluster: Rows) -> list[tuple[str, int]]:
-    """How many clusters of more than one document there are of each class of sizes."""
+    """The number of clusters of more than one document, for each class of sizes."""
     return [
         (count(low) if low == high else f"{count(low)} to {count(high)}", number)
         for low, high, number in size_classes(np.unique(cluster, return_counts=True)[1])
@@ -272,7 +272,7 @@ def _sizes(cluster: Rows) -> list[tuple[str, int]]:
 
 
 def _bands(similarity: npt.NDArray[np.float64]) -> list[tuple[str, int]]:
-    """How many similarities there are in each band of 0.02; those of 1 stand alone."""
+    """The number of similarities in each band of 0.02; those of 1 have their own band."""
     bands = np.floor(similarity / BAND + 1e-9).astype(np.int64)
     ends = range(int(bands.min(initial=round(1 / BAND))), round(1 / BAND) + 1)
     return [

@@ -1,4 +1,4 @@
-"""What all pages share: their frame, their look, and the pieces of HTML."""
+"""Parts that all pages share: their frame, their look, and the pieces of HTML."""
 
 from __future__ import annotations
 
@@ -337,5 +337,5 @@ def frame(  # noqa: PLR0913  # the parts of a page
 
 
 def digest(text: str) -> str:
-    """What a Content-Security-Policy calls an inline style or script."""
+    """The name of an inline style or script in a Content-Security-Policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

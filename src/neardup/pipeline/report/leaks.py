@@ -61,7 +61,7 @@ class LeakShown:
 
 @dataclass(frozen=True, slots=True)
 class LeakReport:
-    """What the page says.
+    """The content of the page.
 
     Args:
         read: Records.
@@ -92,7 +92,7 @@ class LeakReport:
     warnings: Sequence[str] = field(default_factory=list)
 
     def numbers(self) -> dict[str, Any]:
-        """What the page says in numbers, for machines."""
+        """The numbers of the page, for machines."""
         names = ("read", "kept", "cut", "dropped", "rejected", "findings")
         heads = ("benchmark", "questions", "found", "short", "one_word", "empty")
         return {name: getattr(self, name) for name in names} | {

@@ -1,4 +1,4 @@
-"""What a report shows: numbers and texts that are counted, sampled and cut already."""
+"""The content of a report: numbers and texts that are already counted, sampled and cut."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """What would be kept at one threshold.
+    """The result at one threshold.
 
     Attributes:
         similarity: The threshold.
@@ -89,7 +89,7 @@ class ClusterShown:
 
 @dataclass(frozen=True, slots=True)
 class ClusterGroup:
-    """Some clusters, and by what they were chosen."""
+    """Some clusters, and the criterion by which they were chosen."""
 
     title: str
     clusters: tuple[ClusterShown, ...]
@@ -97,7 +97,7 @@ class ClusterGroup:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """How many documents of each source were dropped for one of each source.
+    """The number of documents of each source that were dropped for one of each source.
 
     Attributes:
         field: What a source is.

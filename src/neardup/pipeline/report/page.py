@@ -113,7 +113,7 @@ class Pairs:
 
 
 def overview(report: Report) -> str:
-    """What happened to every record."""
+    """The section on the fate of every record."""
     parts = [
         ("kept", report.kept, "kept"),
         ("equal", report.equal, "dropped, equal"),
@@ -144,7 +144,7 @@ def overview(report: Report) -> str:
 
 
 def _heading(report: Report) -> str:
-    """What was read, and when it was changed last."""
+    """The heading: the inputs, and the day of their last change."""
     if not report.inputs:
         return ""
     first, *others = (name.rpartition("/")[2] or name for name in report.inputs)
@@ -154,7 +154,7 @@ def _heading(report: Report) -> str:
 
 
 def _next(report: Report) -> str:
-    """What a reader does with this page."""
+    """The section on what a reader can do with this page."""
     if not report.dropped:
         return ""
     lower = " If pairs that were kept are copies, lower it." if report.joined else ""
@@ -173,7 +173,7 @@ def _empty(empty: int) -> str:
 
 
 def threshold(report: Report) -> str:
-    """What other thresholds would keep."""
+    """The section on what other thresholds would keep."""
     points = report.curve
     own = next(i for i, point in enumerate(points) if point.similarity == report.threshold)
     documents = report.read - report.rejected
@@ -279,7 +279,7 @@ def dropped(report: Report, most: int) -> str:
 
 
 def sources(matrix: Matrix | None) -> str:
-    """Which source lost documents to which."""
+    """The section on the sources that lost documents to each other."""
     if matrix is None:
         return ""
     highest = max((x for line in matrix.dropped for x in line), default=0)
@@ -302,7 +302,7 @@ def _shaded(number: int, highest: int) -> str:
 
 
 def promises(report: Report, left_out: Sequence[str]) -> str:
-    """What was searched, and what this page does not show."""
+    """The section on what was searched, and what this page leaves out."""
     lines = "".join(f"<li>{inert(each)}</li>" for each in left_out)
     cut = f"<h3>Left out of this page</h3><ul>{lines}</ul>" if lines else ""
     return f'<section id="promises"><h2>What was guaranteed</h2>{rows(report.facts)}{cut}</section>'

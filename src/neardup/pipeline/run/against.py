@@ -213,7 +213,7 @@ class ReferenceIndex:
         return fingerprints_of_sets(kept.features, kept.offsets, self._rule.recipe)
 
     def _first(self, documents: Documents) -> tuple[pa.Table, Versions]:
-        """For each document the first of the index that matches, and how its own id is stored.
+        """The first match of each document in the index, and the state of its own id there.
 
         Some documents at a time: memory is bounded.
         """
@@ -240,7 +240,7 @@ class ReferenceIndex:
     def _compared(
         self, ids: pa.Array, contents: Any, least: Any, most: int
     ) -> tuple[Versions, pa.Table]:
-        """How the own ids of some documents are stored, and the first of the index that match."""
+        """The states of the own ids of some documents, and their first matches in the index."""
         if self.service is not None:
             return self.service.compared(ids, contents, least, most)
         plain = contents if self.is_similar else np.ma.getdata(contents)
@@ -249,7 +249,7 @@ class ReferenceIndex:
         return states, self._seen.first_within(contents, least, most)
 
     def versions(self, rows: Rows, documents: Documents) -> Versions:
-        """How a service stores the ids of some documents of the run that have tokens."""
+        """The states in a service of the ids of some documents of the run that have tokens."""
         assert self.service is not None  # noqa: S101  # a folder tells by number what was added
         ids, is_id = self._ids(documents.addresses.of(rows), documents.values[rows])
         contents = documents.features_of(rows) if self.is_similar else documents.values[rows]
@@ -271,7 +271,7 @@ class ReferenceIndex:
         return pa.array([number or 0 for number in numbers], pa.int64()), is_id
 
     def _own(self, states: Versions, is_id: Flags) -> Versions:
-        """How the own id of each of some documents is stored: see Decision.own."""
+        """The state of the own id of each of some documents: see Decision.own."""
         return np.where(is_id & (self.has_ids | (states == SAME)), states, ABSENT)
 
     def _by_features(self, documents: Documents) -> tuple[Documents, Decision]:
@@ -327,7 +327,7 @@ class ReferenceIndex:
         return again
 
     def _first_others(self, whole: Documents, rows: Rows) -> dict[int, tuple[int, float]]:
-        """For some documents the first of the index that matches but what its id has, if one does.
+        """The first match in the index other than the own id's, for those documents that have one.
 
         Args:
             whole: The run's documents and the index's.
@@ -361,7 +361,7 @@ class ReferenceIndex:
         return list(self.index.contents(ids))
 
     def documents(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Some documents at a time, from the first: ids, fingerprints, and features if kept.
+        """The reference documents, some at a time: ids, fingerprints, and features if stored.
 
         Raises:
             UsageError: If they are a service's.

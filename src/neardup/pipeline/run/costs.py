@@ -1,4 +1,4 @@
-"""What a run takes at its peak."""
+"""The peak memory and disk of a run."""
 
 from __future__ import annotations
 

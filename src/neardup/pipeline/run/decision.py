@@ -1,4 +1,4 @@
-"""What is decided for every document; on disk, Arrow data: a stream of rows, then of references.
+"""The decision about every document; on disk, Arrow data: a stream of rows, then of references.
 
 Rows: kept_by, label, and similarity, via and own where they are known. The reference set, the
 documents of an index that came before, has rows of its own: id and codes.

@@ -93,7 +93,7 @@ class InMemory:
         ]
 
     def of_all_rows(self, decision: Decision) -> tuple[Any, Any]:
-        """What is kept, and the cluster, of every row; a rejected one is not kept, and alone.
+        """Whether each row is kept, and its cluster; a rejected row is not kept, and alone.
 
         Returns:
             bool (n,) and int64 (n,).
@@ -213,7 +213,7 @@ def _check_no_fields(read: ReadOptions) -> None:
 
 
 def _columns(source: Any, read: ReadOptions) -> tuple[dict[str, Any], Any]:
-    """What is read of it, as columns of Arrow, and the ids as given, None without any."""
+    """The fields to read of a source, as Arrow columns, and its ids as given, or None."""
     source = as_arrow(source, read.fields)
     if isinstance(source, pa.Table):
         columns = _columns_of(source, read)
@@ -258,7 +258,7 @@ def _columns_of(table: pa.Table, read: ReadOptions) -> dict[str, Any]:
 
 
 def _worths(values: Any, read: ReadOptions) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """What a column of numbers or dates is worth, and where a text in it is not a date."""
+    """The values of a column of numbers or dates, and where a text in it is not a date."""
     order = read.order
     assert order is not None  # noqa: S101  # a column was named
     if not order.takes(values.type):
@@ -341,7 +341,7 @@ def _is_null(columns: dict[str, Any], row: int) -> bool:
 
 
 def _unreadable(source: Any, row: int, read: ReadOptions) -> tuple[str, str]:
-    """What is wrong with a date that cannot be read, and what to do."""
+    """The fault of a date that cannot be read, and advice."""
     assert read.order is not None  # noqa: S101
     values = column_of(as_arrow(source, read.fields), read.order.field)
     bad = read.order.unreadable(values[row].as_py())

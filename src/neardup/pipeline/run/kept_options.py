@@ -51,7 +51,7 @@ def keep_options(
 
 
 def kept_options(table: str) -> dict[str, Any]:
-    """What `keep_options` wrote for a table; {} if there is nothing, or of another table."""
+    """The options that `keep_options` wrote for a table; {} if there are none for it."""
     try:
         facts = json.loads(_place(table).read_bytes())
         is_whole = isinstance(facts, dict) and isinstance(facts.get("options"), dict)
@@ -89,7 +89,7 @@ def _from(place: str, path: str) -> str:
 
 
 def _mark(path: Path) -> dict[str, int]:
-    """What tells a table from others."""
+    """The size and checksum that identify a table."""
     nbytes = checksum = 0
     with path.open("rb", buffering=0) as file:
         while piece := file.read(_PIECE_BYTES):

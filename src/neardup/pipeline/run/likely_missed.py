@@ -89,7 +89,7 @@ class TextSample:
 
 
 def likely_missed(rule: Rule, sizes: npt.NDArray[np.int64], sample: TextSample) -> str | None:
-    """What the rule is likely to miss among such documents, and the options that mend it.
+    """A note on copies that the rule is likely to miss among such documents, with a remedy.
 
     Args:
         rule: Of the run.

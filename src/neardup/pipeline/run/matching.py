@@ -84,7 +84,7 @@ def _greedy(
 
 
 def _best(label: Rows, order: Rows) -> Rows:
-    """For each document the one of highest priority with the same label."""
+    """The document of highest priority with the same label, for each document."""
     rank = np.empty(order.size, np.int64)
     rank[order] = np.arange(order.size)
     best = np.full(order.size, order.size, np.int64)

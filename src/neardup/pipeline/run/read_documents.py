@@ -58,7 +58,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What a run read.
+    """The inputs that a run has read.
 
     Args:
         documents: Paths, or batches in memory.
@@ -103,7 +103,7 @@ def priorities(n: int, keep: str, measured: Any = None) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """What reading gives: O(1) for each document, and the features in memory or on disk.
+    """The result of reading: O(1) for each document, and the features in memory or on disk.
 
     Args:
         addresses: Their ids or places.
@@ -140,7 +140,7 @@ class Documents:
 
     @property
     def own(self) -> int:
-        """How many are the run's own; they come first."""
+        """The number of the run's own documents; they come first."""
         return len(self.values) - self.references
 
     @property
@@ -157,7 +157,7 @@ class Documents:
 
     @property
     def sizes(self) -> npt.NDArray[np.int64]:
-        """How many features each document has, int64 (n,)."""
+        """The number of features of each document, int64 (n,)."""
         return np.diff(self.sets.offsets)
 
     def order(self, keep: str) -> Rows:
@@ -371,7 +371,7 @@ class _GroupNumbers:
         self._parts.append(np.array(numbers, np.int32)[encoded.indices.to_numpy()])
 
     def names(self) -> tuple[str | None, ...]:
-        """What the numbers stand for."""
+        """The names that the numbers stand for."""
         return tuple(self._known)
 
     def numbers(self) -> npt.NDArray[np.int32] | None:
@@ -503,7 +503,7 @@ class Resume:
         self._kept_at = time.monotonic()
 
     def check_end(self) -> None:
-        """After the last batch: UsageError if there were more documents before."""
+        """Raise UsageError, after the last batch, if the killed run had more documents."""
         if self._known:
             raise self._changed(self._passed)
 

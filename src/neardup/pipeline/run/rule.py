@@ -30,7 +30,7 @@ DEFAULT_SIMILARITY: Final = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When two documents match.
+    """The rule by which two documents match.
 
     Args:
         similarity: Least similarity of the feature sets; 0.8 by default, without a distance.
@@ -84,14 +84,14 @@ class Rule:
 
     @property
     def match(self) -> Match:
-        """When two feature sets match."""
+        """The rule by which two feature sets match."""
         threshold = self.verify if self.similarity is None else self.similarity
         return Match(
             DEFAULT_SIMILARITY if threshold is None else threshold, self.measure, self.distance
         )
 
     def doubt(self, documents: int | None = None) -> str | None:
-        """What to say where unrelated documents are expected to match by chance; else None.
+        """A warning if unrelated documents are expected to match by chance; else None.
 
         Args:
             documents: How many there are; None before they are read.
@@ -115,7 +115,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which documents of those that match are kept.
+    """The rule that says which of several matching documents are kept.
 
     Args:
         keep: Which document has priority: "first", "last", "longest" (in code points), or the one
@@ -171,18 +171,18 @@ class Choice:
 
     @property
     def order(self) -> Order | None:
-        """How that field is read."""
+        """The form in which the field of the priority is read."""
         return None if self.number is None else Order(self.number, self.dates, self.date_format)
 
     @property
     def reading(self) -> dict[str, Any]:
-        """What reading must know of it, by the names of ReadOptions."""
+        """The options for reading, by the names of ReadOptions."""
         return {"number": self.number, "dates": self.dates, "date_format": self.date_format}
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a run may use, and how it searches; no result depends on it.
+    """The resources of a run, and its way to search; no result depends on them.
 
     But for records that do not fit in memory: they are bad ones.
 
@@ -201,7 +201,7 @@ class Limits:
 
     @property
     def record_bytes(self) -> int:
-        """How long one record of the input may be."""
+        """The longest record of the input that the run accepts."""
         return longest_record(self.memory)
 
 

@@ -1,4 +1,4 @@
-"""Where a run over files writes, and the writing of what it decided."""
+"""The outputs of a run over files, and the writing of its decision."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """What to write about a run.
+    """Options of the report about a run.
 
     Args:
         path: The page.
@@ -182,7 +182,7 @@ def less_published(sources: Sequence[Source], outputs: Outputs) -> Outputs:
 def messages(
     sources: Sequence[Source], written: OutputSet, others: Sequence[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """What a run over files did that is not plain to see, and what makes its result doubtful.
+    """Notes on the less visible acts of a run over files, and reasons to doubt its result.
 
     Args:
         sources: The inputs.
@@ -230,13 +230,13 @@ def duplicates_table(
 
 
 def _codes_of(references: References, width: int) -> Any:
-    """Their fingerprints, uint64 (m, width); zeros where they are not known."""
+    """The fingerprints of references, uint64 (m, width); zeros where they are not known."""
     codes = references.codes
     return codes if codes.shape[1] else np.zeros((len(codes), width), np.uint64)
 
 
 def _unknown(decision: Decision, kept: Rows) -> Flags | None:
-    """Which kept documents are an index's that knows no fingerprints: bool, None for none."""
+    """Whether each kept document is of an index without fingerprints: bool, or None."""
     references = decision.references
     if references is None or references.codes.shape[1]:
         return None

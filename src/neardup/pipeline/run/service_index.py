@@ -80,7 +80,7 @@ class ServiceIndex:
 
     @property
     def question(self) -> Question | None:
-        """What is asked of an index by similarity; None of one by distance."""
+        """The question of an index by similarity; None for one by distance."""
         if self.by == "distance" or self.recipe is None:
             return None
         return Question(self.recipe, self.similarity, self.measure)
@@ -100,7 +100,7 @@ class ServiceIndex:
     def compared(
         self, ids: pa.Array, contents: Any, least: float, most: int
     ) -> tuple[npt.NDArray[np.int8], pa.Table]:
-        """How the ids of documents are stored, and what is near and was stored first.
+        """The states of the ids of documents, and the near documents that were stored first.
 
         Args:
             ids: Of the index's kind.
@@ -131,7 +131,7 @@ class ServiceIndex:
         return versions, pa.table(arrays, names=list(kinds))
 
     def versions(self, ids: pa.Array, contents: Any) -> npt.NDArray[np.int8]:
-        """How the ids of documents are stored."""
+        """The states of the ids of documents."""
         return self.compared(ids, contents, self.similarity or self.distance, 0)[0]
 
     def fingerprints_by_id(self, ids: pa.Array) -> Codes:
@@ -161,7 +161,7 @@ class ServiceIndex:
 
 
 def _documents(contents: Any) -> tuple[npt.NDArray[np.int64], Iterator[Document]]:
-    """Which of Sets, arrays of features or fingerprints are not empty, and these."""
+    """The rows of Sets, arrays of features or fingerprints that are not empty, and these."""
     if isinstance(contents, np.ndarray):
         rows = np.flatnonzero(~np.ma.getmaskarray(contents)[:, 0])
         plain = np.ma.getdata(contents)

@@ -1,4 +1,4 @@
-"""What a run did: the counts that add up, the time each step took, and where the outputs are."""
+"""Summaries of runs: counts that add up, the time of each step, and the paths of outputs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MOST_LINES: Final = 5
 
 
 class Record:
-    """What a run did in numbers: a frozen dataclass that can be printed and be JSON."""
+    """The numbers of a run: a frozen dataclass that can be printed and converted to JSON."""
 
     __slots__ = ()
 
@@ -129,7 +129,7 @@ class Summary(ReadingRecord):
 
 @dataclass(frozen=True, slots=True)
 class FingerprintSummary(ReadingRecord):
-    """What `neardup fingerprint` did in numbers; documents + rejected = records read, always.
+    """The numbers of `neardup fingerprint`; documents + rejected = records read, always.
 
     Args:
         documents: Records with a text.
@@ -168,7 +168,7 @@ class FingerprintSummary(ReadingRecord):
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkCounts(Record):
-    """What was found of one benchmark, or of one part of its questions.
+    """The counts of one benchmark, or of one part of its questions.
 
     Args:
         benchmark: The file.
@@ -212,7 +212,7 @@ class BenchmarkCounts(Record):
 
 @dataclass(frozen=True, slots=True)
 class ContaminationSummary(ReadingRecord):
-    """What `neardup decontaminate` did in numbers; kept + dropped + rejected = read, always.
+    """The numbers of `neardup decontaminate`; kept + dropped + rejected = read, always.
 
     Args:
         read: Records seen, good and bad.
@@ -270,7 +270,7 @@ class ContaminationSummary(ReadingRecord):
 
 @dataclass(frozen=True, slots=True)
 class LinesSummary(ReadingRecord):
-    """What `neardup lines` did in numbers; documents + rejected = records read, always.
+    """The numbers of `neardup lines`; documents + rejected = records read, always.
 
     Args:
         documents: Records with a text; all of them are written.
@@ -324,7 +324,7 @@ class LinesSummary(ReadingRecord):
 
 @dataclass(frozen=True, slots=True)
 class PairsSummary(Record):
-    """What `neardup pairs` found in numbers.
+    """The numbers of `neardup pairs`.
 
     Args:
         fingerprints: Rows that were joined, those without a fingerprint among them.
@@ -355,7 +355,7 @@ class PairsSummary(Record):
 
 @dataclass(frozen=True, slots=True)
 class ClustersSummary(Record):
-    """What `neardup pairs --clusters` found in numbers.
+    """The numbers of `neardup pairs --clusters`.
 
     Args:
         fingerprints: Rows, those without a fingerprint among them.
@@ -423,7 +423,7 @@ class FilterSummary(Record):
 
 @dataclass(frozen=True, slots=True)
 class IndexSummary(Record):
-    """What was added in numbers; stored + unchanged + seen + empty + rejected = records read.
+    """The numbers of adding; stored + unchanged + seen + empty + rejected = records read.
 
     Args:
         read: Records seen, good and bad.
@@ -470,7 +470,7 @@ class IndexSummary(Record):
 
 @dataclass(frozen=True, slots=True)
 class QuerySummary(Record):
-    """What an index was asked by files, and how often it answered.
+    """The numbers of queries to an index from files.
 
     Args:
         queries: Documents asked about.
@@ -555,7 +555,7 @@ def summarise(
 
 
 def missing_note(choice: Choice, count: int) -> str | None:
-    """What to say of documents without the date that decides; None where all have one."""
+    """A note on documents without the date that decides; None if all have one."""
     if not (choice.dates and count):
         return None
     has = "document has" if count == 1 else "documents have"
@@ -582,7 +582,7 @@ def _lines(
 
 
 def _told_lines(run: Told) -> list[str]:
-    """What a summary says at its end: notes and warnings, the first few of each."""
+    """The last lines of a summary: notes and warnings, the first few of each."""
     lines = [f"note      {shown(x)}" for x in _first(run.notes)]
     return lines + [f"warning   {shown(x)}" for x in _first(run.warnings)]
 

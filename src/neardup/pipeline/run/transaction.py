@@ -1,4 +1,4 @@
-"""What a run over files leaves: output files, its state for `--resume`, documents in an index.
+"""The transaction of a run over files: outputs, state for `--resume`, documents in an index.
 
 Nothing else renames an output or commits to an index. A commit does this, in this order:
 
@@ -132,11 +132,11 @@ class Transaction:
 
     @property
     def notes(self) -> list[str]:
-        """What a killed run had done."""
+        """Notes on what a killed run had done."""
         return [] if self.resume is None else self.resume.notes
 
     def earlier_decision(self, documents: Documents) -> Decision | None:
-        """What the same run decided about these documents before it was killed, else None."""
+        """The decision of the same run about these documents before it was killed, else None."""
         decision = None if self._last is None else self._last.decision(documents)
         if decision is None and self._folder is not None:
             decision = self._folder.decision()
@@ -195,7 +195,7 @@ FORMAT: Final = 2
 
 
 class LastUpdate:
-    """What is kept beside an index.
+    """The state of the last update, stored next to an index.
 
     Args:
         known: The index, open for writing.
@@ -231,7 +231,7 @@ class LastUpdate:
         return self._head.get("asked") == self._asked.hex()
 
     def decision(self, documents: Documents) -> Decision | None:
-        """What the same command decided if it has added documents, else None."""
+        """The decision of the same command if it has added documents, else None."""
         codes = np.ascontiguousarray(documents.codes)
         empty = np.ascontiguousarray(np.ma.getmaskarray(documents.values))
         self._command = checksum(self._asked + checksum(codes) + checksum(empty)).hex()
@@ -434,7 +434,7 @@ class NewDocuments:
 
 
 def made_id_error(identity: Any, path: Path | str) -> UsageError:
-    """For an id that neardup made, so that it identifies nothing, and that has other content."""
+    """The error for an id that neardup made and that is stored with other content."""
     return UsageError(
         f"{identity!r} is in {path} already, with other content: give the documents ids with --id,"
         " or the file another name"
