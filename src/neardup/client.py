@@ -65,7 +65,7 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What became of a document.
+    """The outcome of a document.
 
     Args:
         new: Whether no other document is near.
@@ -87,7 +87,7 @@ class FirstMatch(NamedTuple):
 
 
 class First(NamedTuple):
-    """How an id is stored, "absent", "other" or "same", and what is near, first stored first."""
+    """The state of an id, "absent", "other" or "same", and near documents, first stored first."""
 
     stored: Literal["absent", "other", "same"]
     matches: list[FirstMatch]
@@ -103,7 +103,7 @@ class _Exchange(NamedTuple, Generic[A]):
 
 
 class _Options(NamedTuple):
-    """What both clients are made with."""
+    """Options that both clients share."""
 
     key: str | None
     recipe: str | None
@@ -201,7 +201,7 @@ class Client:
         self, documents: Iterable[tuple[Id, Document]], limit: int = 1, *,
         similarity: float | None = None, distance: int | None = None, batch: int = BATCH,
     ) -> Iterator[First]:  # fmt: skip
-        """How each (id, document) is stored, and the `limit` documents near it stored first."""
+        """The state of each (id, document), and the `limit` documents near it stored first."""
         rows = _asked_first(documents, limit, similarity, distance)
         return self._many("first", rows, _as_first, batch)
 
@@ -224,15 +224,15 @@ class Client:
         return self._send(_post("remove", {"id": identity}, _as_removed))
 
     def compare(self, a: str, b: str) -> dict[str, Any]:
-        """How alike two texts are, as `neardup.compare(...).to_dict()`."""
+        """The similarity of two texts, as `neardup.compare(...).to_dict()`."""
         return self._send(_post("compare", {"a": a, "b": b}, dict))
 
     def explain(self, text: str, other: str | None = None) -> dict[str, Any]:
-        """Why a text has its features, as `neardup.explain(...).to_dict()`."""
+        """The explanation of a text's features, as `neardup.explain(...).to_dict()`."""
         return self._send(_explain(text, other))
 
     def index(self) -> dict[str, Any]:
-        """What the index takes, its size, and the service's limits."""
+        """The documents that the index accepts, its size, and the service's limits."""
         return self._send(_INDEX)
 
     def ready(self) -> bool:
@@ -516,7 +516,7 @@ def _refused(problem: dict[str, Any], where: str = "") -> ServiceError:
 def _error(
     answer: httpx.Response | None, failure: Exception | None, url: httpx.URL
 ) -> ServiceError:
-    """What went wrong, after the last attempt."""
+    """The error after the last attempt."""
     if answer is None:
         why = failure or "no answer"
         return ServiceError(f"the service at {url} cannot be reached: {why}; is it running?")

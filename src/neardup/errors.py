@@ -148,7 +148,7 @@ class TooManyPairsError(NeardupError, MemoryError):
     """
 
     def __init__(self, count: int, limit: int, at_least: bool = False) -> None:
-        """Say how many pairs there are and what to do."""
+        """Make the message: the number of pairs and what to do."""
         self.count = count
         self.limit = limit
         self.at_least = at_least

@@ -148,7 +148,7 @@ def _wrong_usage(error: Any) -> tuple[int, str]:
 
 
 def _what_is_left(interrupts: Interrupts) -> str:
-    """What an interrupted run says that it left behind, and how to go on."""
+    """The files that an interrupted run left behind, and how to continue, as text."""
     notes: list[str] = getattr(interrupts.error, "__notes__", [])[-1:]
     there = "; ".join(notes or interrupts.what_is_there) or "no file was written"
     resumes = any(each.partition("=")[0] == "--resume" for each in sys.argv)

@@ -19,7 +19,7 @@ __all__ = ["READING_OPTIONS", "Reading", "takes_documents"]
 
 @dataclass(frozen=True)
 class Reading:
-    """How documents are read: each field is an option, in the order of the help."""
+    """Options of reading documents: each field is an option, in the order of the help."""
 
     text: Annotated[
         str,
@@ -83,7 +83,7 @@ class Reading:
 
     @property
     def input_format(self) -> InputFormat:
-        """What is told of all inputs.
+        """The hints about all inputs.
 
         Raises:
             UsageError: For an unknown encoding or a delimiter that is not one character.
@@ -93,7 +93,7 @@ class Reading:
         return InputFormat(self.format_name, self.delimiter, self.encoding, records=self.records)
 
     def options(self, memory: str | None = None, **others: Any) -> ReadOptions:
-        """How records become documents, of which one may have a 16th of --memory.
+        """The options of reading, in which a record may have a 16th of --memory.
 
         Args:
             memory: The budget as text; by default that of --memory.

@@ -63,7 +63,7 @@ def number_to_one(value: str) -> float:
 
 
 def _meant(text: str) -> float:
-    """What a number written as a percentage or with a comma may mean; 0 for anything else."""
+    """The number that a percentage or a number with a comma may mean; 0 for anything else."""
     try:
         return float(text.rstrip("% ").replace(",", "."))
     except ValueError:
@@ -232,7 +232,7 @@ def report_options(
     summary: str | None,
     fields: tuple[str, ...] = (),
 ) -> ReportOptions | None:
-    """What to write about a run; None without a path.
+    """The options of the report about a run; None without a path.
 
     Raises:
         UsageError: If something is said about a report that is not asked for.

@@ -191,7 +191,7 @@ def takes_question(*, without: Collection[str] = ()) -> Callable[[Callable[..., 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a command line names of a question.
+    """The parts of a question that a command line names.
 
     Args:
         question: The one of --question.

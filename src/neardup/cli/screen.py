@@ -1,4 +1,4 @@
-"""What a person sees while a command runs: progress on a terminal, nothing in a pipe."""
+"""The screen while a command runs: progress on a terminal, nothing in a pipe."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _told = threading.Event()
 
 
 class Summarised(Protocol):
-    """What a command did: values for JSON, and as a string lines for people."""
+    """The result of a command: values for JSON, and as a string lines for people."""
 
     def to_dict(self) -> dict[str, Any]: ...
 
@@ -149,7 +149,7 @@ def warm_up(work: Callable[[], object], *, by_features: bool = False) -> None:
 
 @contextmanager
 def _compiling_told(then: Callable[[], None] | None = None) -> Iterator[None]:
-    """Say, once in a process, that kernels are compiled, where that takes long; call `then`."""
+    """A context that says, once a process, that kernels are being compiled; then calls `then`."""
     done, before = threading.Event(), _compiled()
 
     def look() -> None:
@@ -175,7 +175,7 @@ def _compiling_told(then: Callable[[], None] | None = None) -> Iterator[None]:
 
 
 def _compiled() -> int:
-    """How many kernels this process had to compile, the one at work among them.
+    """The number of kernels that this process had to compile, the current one included.
 
     Where it only reads them from the cache, however slowly, there is nothing to tell.
     """
@@ -197,7 +197,7 @@ def print_summary(summary: Summarised, as_json: bool) -> None:
 
 
 def print_warning(line: str | None, as_json: bool) -> None:
-    """Say before a run what makes its result doubtful; the summary as JSON says it too."""
+    """Print a warning about the result before a run; the summary as JSON has it too."""
     if line is not None and not as_json:
         typer.echo(f"neardup: warning: {line}", err=True)
 
@@ -288,7 +288,7 @@ class Lines:
         self._total: int | None = None
 
     def begin(self, step: str, total: int | None = None) -> None:
-        """Say where the step before ended, and that this one begins."""
+        """Print where the last step ended, and begin another."""
         self.end()
         self._step, self._total, self._done = step, total, 0
         self._tell()
@@ -300,7 +300,7 @@ class Lines:
             self._tell()
 
     def end(self) -> None:
-        """Say where the last step ended."""
+        """Print where the last step ended."""
         if self._step and (self._done or time.monotonic() - self._told >= 1):
             self._tell()
 

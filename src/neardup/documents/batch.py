@@ -1,4 +1,4 @@
-"""What reading yields: batches of accepted records, and the options that shape them."""
+"""Batches of accepted records that reading yields, and the options that shape them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def too_long(nbytes: int | None, longest: int) -> BadRecordError:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    r"""How records become documents.
+    r"""Options that say how records become documents.
 
     Args:
         text: Fields that hold the text; several are joined by "\n".
@@ -105,7 +105,7 @@ class ReadOptions:
 
     @property
     def order(self) -> Order | None:
-        """How the field of the priority is read."""
+        """The form in which the field of the priority is read."""
         return None if self.number is None else Order(self.number, self.dates, self.date_format)
 
     @property
@@ -140,7 +140,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What is read of n accepted records; the parts are those of a batch."""
+    """The fields of n accepted records; the parts are those of a batch."""
 
     texts: pa.LargeStringArray
     ids: pa.LargeStringArray | None = None

@@ -1,4 +1,4 @@
-"""Which format the extension of a path stands for, and what is told of inputs beside it."""
+"""Formats by the extension of a path, and the hints about inputs that callers give."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ TEXT_EXTENSIONS: Final = (".txt", ".text", ".log", ".md", ".markdown", ".rst", *
 
 @dataclass(frozen=True, slots=True)
 class InputFormat:
-    r"""What is told of all inputs beside their names; None leaves it to be seen.
+    r"""Hints about all inputs in addition to their names; None leaves a hint to detection.
 
     Args:
         name: A key of FORMATS, or "text": each file is a document. "excel:SHEET" names a sheet too.

@@ -73,7 +73,7 @@ class Extraction:
         return replace(batch, texts=string_array(texts))
 
     def note(self) -> str | None:
-        """What was done, in one line; None for nothing."""
+        """A line about extraction, or None if there was none."""
         if self._extract is None:
             return None
         what = "the main content" if self._used in MAIN_CONTENT else "the visible text"
@@ -83,7 +83,7 @@ class Extraction:
         )
 
     def warning(self) -> str | None:
-        """What looks wrong, in one line; None for nothing."""
+        """A line about what looks wrong, or None."""
         if self._warning is None:
             return None
         return f"{self._warning}: pass --extract main or all (none says that it is meant)"

@@ -218,7 +218,7 @@ def _between(tag: re.Match[str]) -> str:
 
 
 def markup_in(texts: pa.LargeStringArray, most: int) -> str | None:
-    """How many of the first texts begin like HTML, to be told; None if less than half of them."""
+    """A note on how many of the first texts begin like HTML; None if less than half do."""
     seen = min(len(texts), most)
     return _told(_pages(texts, seen), seen)
 

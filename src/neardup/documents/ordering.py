@@ -58,7 +58,7 @@ _TEXTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """By what documents have priority.
+    """The field by which documents have priority.
 
     Args:
         field: Its name.
@@ -80,14 +80,14 @@ class Order:
 
     @property
     def wanted(self) -> str:
-        """What a typed column must be, in words."""
+        """The types that a column may have, in words."""
         return (
             "a date, a timestamp or a string" if self.dates else "a number, a date or a timestamp"
         )
 
     @property
     def advice(self) -> str:
-        """Which option takes another column."""
+        """The option for columns of other types."""
         if self.dates:
             return "for numbers --keep max: or min:, or another --keep"
         return "for texts that are dates --keep newest: or oldest:, or another --keep"
@@ -99,7 +99,7 @@ class Order:
         return pa.types.is_null(kind) or is_date(kind) or any(test(kind) for test in others)
 
     def of_text(self, text: str) -> float | None:
-        """What a text is worth; None of a blank one.
+        """The value of a text; None for a blank one.
 
         Raises:
             BadRecordError: If it is neither.
@@ -110,7 +110,7 @@ class Order:
         return self._date(text) if self.dates else self._number(text)
 
     def of_json(self, value: Any, kinds: dict[type, str]) -> float | None:
-        """What a value of JSON is worth; None of null, and of a blank text among dates.
+        """The value of a JSON value; None for null, and for a blank text among dates.
 
         Args:
             value: Of the field; None if there is none.
@@ -132,7 +132,7 @@ class Order:
         return float(value)
 
     def of_column(self, column: pa.Array) -> tuple[pa.DoubleArray, npt.NDArray[np.bool_]]:
-        """What each value of a column of a type that it takes is worth, null of a missing one.
+        """The value of each cell of a column of an accepted type, null for a missing one.
 
         Returns:
             float64 (n,), and bool (n,), which values are unreadable; these are null too.
@@ -147,7 +147,7 @@ class Order:
         return column.cast(pa.float64(), safe=False), readable
 
     def unreadable(self, text: str) -> BadRecordError:
-        """What is wrong with a text that is unreadable."""
+        """The error of a text that is unreadable."""
         try:
             self.of_text(text)
         except BadRecordError as bad:

@@ -1,4 +1,4 @@
-"""Where each document came from: its id, else `file:row`."""
+"""Addresses of documents: the id, else `file:row`."""
 
 from __future__ import annotations
 

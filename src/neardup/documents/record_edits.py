@@ -37,14 +37,14 @@ _QUOTES: Final = re.compile('""')
 
 
 class Cutter(Protocol):
-    """What says which stretches go; documents are taken in order."""
+    """A source of the stretches to cut; documents are taken in order."""
 
     @property
     def document(self) -> int:
         """The next document that it has to see, -1 after the last one."""
 
     def take(self, text: str) -> Stretches:
-        """What goes of that document's text."""
+        """The stretches to cut from the next document's text."""
 
 
 class TextEdits:
@@ -70,7 +70,7 @@ class TextEdits:
         return passed
 
     def take(self, text: Any) -> Stretches:
-        """What goes of the record that `of_next` stopped at; its text."""
+        """The stretches to cut from the text of the record at which `of_next` stopped."""
         if not isinstance(text, str):
             raise self.error(
                 f'"{self.field}" is a list of texts: passages are cut out of one text; join it'
@@ -218,7 +218,7 @@ def _without_raw(raw: str, stretches: Stretches, escape: re.Pattern[str]) -> str
 
 
 def _json_value(record: str, field: str) -> tuple[int, int]:
-    """Where the value of a field, or of a field in a field, begins and ends in an object."""
+    """The begin and end in an object of the value of a field, or of a field in a field."""
     members = _json_members(record, 0)
     if field in members:
         return members[field]
@@ -229,7 +229,7 @@ def _json_value(record: str, field: str) -> tuple[int, int]:
 
 
 def _json_members(record: str, at: int) -> dict[str, tuple[int, int]]:
-    """Where the value of each member of an object begins and ends; of two names the last counts."""
+    """The begin and end of each member's value in an object; of two equal names the last counts."""
     scan = json.JSONDecoder(strict=False).raw_decode
     members: dict[str, tuple[int, int]] = {}
     at = _behind_space(record, record.index("{", at) + 1)

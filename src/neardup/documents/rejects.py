@@ -78,7 +78,7 @@ class Rejects:
 
 
 def rejects_doubt(accepted: int, rejected: int) -> str | None:
-    """What makes a run doubtful of whose records most were rejected; None for fewer.
+    """A warning if most records of a run were rejected; None if fewer were.
 
     Raises:
         DataError: If none is left. Call it before anything is published.

@@ -1,4 +1,4 @@
-"""What a workbook stands for: a few bytes may ask its reader for more than there is.
+"""The true size of a workbook: a few bytes may ask its reader for more than there is.
 
 The reader makes room for each cell from the first to the last, blank ones too, and where the system
 gives it none the process is aborted. So cells are counted before it sees them: by their names in

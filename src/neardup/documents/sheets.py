@@ -101,7 +101,7 @@ def read_sheet(
 
 
 def _place(name: str, names: list[str], sheet: str | None) -> int:
-    """Where the sheet is among those with cells."""
+    """The place of the sheet among those with cells."""
     if sheet is None:
         return 0
     if sheet not in names:

@@ -1,4 +1,4 @@
-"""What every input format offers, and what the text formats share."""
+"""The interface of every input format, and the parts that the text formats share."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Source(ABC):
         return self.nbytes is not None and not is_uri(self.name)
 
     def noted(self) -> list[str]:
-        """What reading found out about the input, a line each."""
+        """Notes from reading the input, one line each."""
         return [] if self.encoding is None else [f"{self.name} was read as {self.encoding}"]
 
     also_written: ClassVar[tuple[str, ...]] = ()
@@ -153,7 +153,7 @@ class Source(ABC):
 
     @abstractmethod
     def layout(self) -> Any:
-        """What must be equal in inputs written to one output, such as the header; None: nothing."""
+        """The layout that inputs of one output must share, such as the header; None: nothing."""
 
     def write_kept(self, keep: npt.NDArray[np.bool_], target: AtomicFile) -> None:
         """Write the kept records in the input's own format, columns and order.

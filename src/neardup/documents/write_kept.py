@@ -23,7 +23,7 @@ __all__ = ["plan_outputs", "write_outputs"]
 
 
 def plan_outputs(sources: Sequence[Source], out: str) -> list[tuple[str, list[int]]]:
-    """Say which inputs go to which output; call it before reading, to fail early.
+    """The inputs of each output; call it before reading, to fail early.
 
     Args:
         sources: The inputs.

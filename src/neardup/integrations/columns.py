@@ -1,4 +1,4 @@
-"""Which columns of a frame a call names: only these are converted."""
+"""The columns of a frame that a call names: only these are converted."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def _filtered(
     index: Index | None,
     options: dict[str, Any],
 ) -> datasets.IterableDataset:
-    """What no document of the index matches, found out as it is read."""
+    """The documents that match none of the index, found while the dataset is read."""
     if index is None:
         raise UsageError("an IterableDataset is read as it passes: pass the index to compare with")
     identity = options.pop("id", None)

@@ -58,7 +58,7 @@ class FrameNamespace:
 
 @pl.api.register_expr_namespace("neardup")
 class ExpressionNamespace:
-    """What `pl.col("text").neardup` offers: expressions, so that lazy frames have them too.
+    """The namespace `pl.col("text").neardup`: expressions, so that lazy frames have them too.
 
     Args:
         expression: Of texts.

@@ -76,7 +76,7 @@ class NeardupPipeline:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """What Scrapy makes.
+        """Make the pipeline for Scrapy.
 
         Raises:
             NotConfigured: Without `NEARDUP_INDEX`: the pipeline is left out.

@@ -43,7 +43,7 @@ class ServedIndex:
 
     @property
     def by(self) -> str:
-        """What closeness is: "similarity" or "distance"."""
+        """The kind of closeness: "similarity" or "distance"."""
         return str(self._client.index()["by"])
 
     def warm_up(self) -> object:

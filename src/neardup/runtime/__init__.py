@@ -1,4 +1,4 @@
-"""What every run uses: threads, memory, temporary and append-only files, progress.
+"""Services for every run: threads, memory, temporary and append-only files, progress.
 
 Knows nothing of documents or fingerprints.
 """

@@ -1,4 +1,4 @@
-"""What a container allows: memory and processors of its control groups, version 1 or 2."""
+"""Limits of a container: memory and processors of its control groups, version 1 or 2."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def allowed_memory(root: Path = ROOT) -> int | None:
 
 
 def unused_memory(root: Path = ROOT) -> int | None:
-    """What of `allowed_memory` is left: pages of files that can be dropped count as left."""
+    """The rest of `allowed_memory`: pages of files that can be dropped count as free."""
     return min((max(0, limit - used) for limit, used in _memory(root)), default=None)
 
 
 def allowed_processors(root: Path = ROOT) -> int | None:
-    """How many processors' time this process may take, 1 or more; None if nothing limits it."""
+    """The number of processors that this process may use, 1 or more; None without a limit."""
     shares = []
     for folder in _folders(root, "cpu"):
         quota, _, period = _text(folder / "cpu.max").partition(" ")

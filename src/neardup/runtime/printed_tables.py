@@ -39,11 +39,11 @@ class PrintedPlans(ABC):
 
     @abstractmethod
     def _row(self, each: Any) -> dict[str, Any]:
-        """What is said of a plan, by name."""
+        """The cells of a plan, by name."""
 
 
 def cells_of(row: dict[str, Any], columns: Iterable[tuple[str, str, str]]) -> list[str]:
-    """What a row has in columns of a title, a format and a name; nothing where it has None."""
+    """The cells of a row in columns of a title, a format and a name; "" for None."""
     values = [(form, row.get(name)) for _, form, name in columns]
     return ["" if value is None else form.format(value) for form, value in values]
 

@@ -1,4 +1,4 @@
-"""How long work tells where it is: a step begins, advances, and the next one begins."""
+"""Progress of long work: a step begins, advances, and the next one begins."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Progress", "Quiet", "Stopwatch", "shown"]
 
 
 class Progress(Protocol):
-    """What the pipeline reports to; the command line shows it on a terminal."""
+    """The interface to which the pipeline reports; the command line shows it on a terminal."""
 
     def begin(self, step: str, total: int | None = None) -> None:
         """Begin a step of `total` units (bytes where they are known), or of unknown length."""

@@ -46,7 +46,7 @@ _at_work: list[Interrupts] = []
 
 
 class Interrupts:
-    """What SIGINT and SIGTERM do in a process, from its first line to its last.
+    """The handling of SIGINT and SIGTERM in a process, from its first line to its last.
 
     - First there is nothing to put in order: each ends the process at once.
     - While `during` works, the first raises KeyboardInterrupt, but not while a module or a kernel
@@ -118,7 +118,7 @@ class Interrupts:
                 remove()
 
     def decide(self, code: int) -> int:
-        """From now on the process ends with this code, whatever comes."""
+        """Fix the exit code: from now on the process ends with it, whatever comes."""
         self.exit_code = code
         return code
 
@@ -199,7 +199,7 @@ def removes_what_is_left(remove: Callable[[], None]) -> None:
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold a first SIGINT or SIGTERM off until the body is done; a second one comes through."""
+    """A context that holds back a first SIGINT or SIGTERM; a second one comes through."""
     import threading
 
     if threading.current_thread() is not threading.main_thread():

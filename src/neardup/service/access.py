@@ -1,4 +1,4 @@
-"""Who may call: keys, names of the host, origins of pages."""
+"""Access rules: keys, names of the host, origins of pages."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Access:
             self._check_key(headers, right)
 
     def rights(self, key: bytes) -> set[Right]:
-        """What a key may; nothing if it is none of the service."""
+        """The rights of a key; none if the service does not know it."""
         given = _digest(key)
         # All keys are compared, each in constant time: how long it takes says nothing of any.
         rights = {each for each, digest in self._keys if hmac.compare_digest(given, digest)}

@@ -1,4 +1,4 @@
-"""What the server calls for each request: an ASGI application with one table of routes.
+"""The application that the server calls for each request: ASGI, with one table of routes.
 
 There is no framework between: 26 microseconds of a request go to the server, and one that routes
 and validates took 140 more (docs/decisions/0022-service.md).
@@ -51,7 +51,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class Route(NamedTuple):
-    """What an address does.
+    """The methods, right and answer of an address.
 
     Args:
         methods: GET, HEAD and POST, as far as it has them.

@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(slots=True)
 class Request:
-    """What handlers see of a request.
+    """A request as handlers see it.
 
     Args:
         headers: Names in lower case.
@@ -146,7 +146,7 @@ def _too_large(size: int, limits: Limits) -> Problem:
 
 
 def decoded(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
-    """What JSON says.
+    """The value of a JSON text.
 
     Raises:
         Problem: If it is not JSON, or something else than the decoder reads.
@@ -163,7 +163,7 @@ def decoded(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
 
 
 def _with_whole_numbers(value: Any) -> Any:
-    """What JSON says, with whole numbers wherever a number is whole."""
+    """The value with whole numbers wherever a number is whole."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, list):

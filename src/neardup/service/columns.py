@@ -50,12 +50,12 @@ class Columns:
         return len(self.ids)
 
     def __getitem__(self, cut: slice) -> Self:
-        """Some of them."""
+        """A slice of the documents."""
         return type(self)(self.ids[cut], self.documents[cut])
 
     @property
     def nbytes(self) -> int:
-        """Of the documents, about."""
+        """The approximate bytes of the documents."""
         return 100 * len(self) + int(self.documents.nbytes)
 
 

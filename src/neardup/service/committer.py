@@ -47,7 +47,7 @@ _log: Final = logging.getLogger("neardup.service")
 
 @dataclass(slots=True, eq=False)
 class Work:
-    """What one request, or one cut of a stream, wants to have written.
+    """The documents of one request, or of one cut of a stream, that are to be written.
 
     Args:
         operation: What is done with the documents.
@@ -72,7 +72,7 @@ class Work:
 
     @property
     def fits(self) -> tuple[Operation, bool, int]:
-        """What works must share to be written by one call; what is prepared shares it with none."""
+        """The key that works share if one call may write them; prepared ones share it with none."""
         if self.prepared is not None:
             return self.operation, False, id(self)
         return self.operation, bool(self.documents) and isinstance(self.documents[0], str), 0
@@ -85,7 +85,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Aging:
-    """How old documents may become.
+    """The age at which documents are removed.
 
     Args:
         seconds: Until a document is removed.
@@ -226,7 +226,7 @@ class Committer:
             yield self._singles.popleft()
 
     def _written(self, batch: list[Work]) -> list[Outcome]:
-        """What becomes of each, on the disk by now."""
+        """The outcome of each work, on disk by now."""
         begin = time.monotonic()
         outcomes: dict[Work, Outcome] = {}
         for work in batch:
@@ -262,7 +262,7 @@ class Committer:
         return outcomes
 
     def _applied(self, index: DurableIndex, batch: list[Work]) -> Iterator[Outcome]:
-        """What each work becomes; neighbours that fit are written by one call."""
+        """The outcome of each work; neighbours that fit are written by one call."""
         at = 0
         while at < len(batch):
             end = at + 1

@@ -1,4 +1,4 @@
-"""What comes too slowly is ended: one look a second at all that waits.
+"""Deadlines of slow requests: once a second the loop looks at everything that waits.
 
 A timer for each head and each piece of a body took a tenth of a request's time.
 """
@@ -50,7 +50,7 @@ class Deadlines:
         self._waits.discard(wait)
 
     async def within(self, seconds: float, call: Callable[[], Awaitable[Any]]) -> Any:
-        """What a call gives.
+        """The result of a call.
 
         Raises:
             TimeoutError: If it takes longer.

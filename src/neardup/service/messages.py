@@ -1,4 +1,4 @@
-"""What requests and answers look like, and what of a request is refused.
+"""The structures of requests and answers, and the checks of a request.
 
 The structures are read and written by msgspec, and openapi.py makes the schema from them.
 """
@@ -36,7 +36,7 @@ class Document(Struct, forbid_unknown_fields=True):
 
 
 class Query(Struct, forbid_unknown_fields=True):
-    """What is asked about, with one of text, features and fingerprint."""
+    """A query, with one of text, features and fingerprint."""
 
     text: str | UnsetType = UNSET
     features: Features | UnsetType = UNSET
@@ -47,7 +47,7 @@ class Query(Struct, forbid_unknown_fields=True):
 
 
 class Nearest(Struct, forbid_unknown_fields=True):
-    """What the closest documents are asked of, with one of text, features and fingerprint."""
+    """A query for the closest documents, with one of text, features and fingerprint."""
 
     text: str | UnsetType = UNSET
     features: Features | UnsetType = UNSET
@@ -120,14 +120,14 @@ class FirstMatch(Struct, omit_defaults=True):
 
 
 class FirstMatches(Struct):
-    """How the id is stored, and the documents that are near and were stored first."""
+    """The state of the id, and the near documents that were stored first."""
 
     stored: Literal["absent", "other", "same"]
     matches: list[FirstMatch]
 
 
 class Added(Struct):
-    """What became of a document that was added."""
+    """The outcome of a document that was added."""
 
     state: Literal["added", "empty"]
 
@@ -164,12 +164,12 @@ def id_kind(identity: str | int) -> str:
 
 
 def other_ids(kind: str) -> Problem:
-    """For an id of another kind than those of the index."""
+    """The problem of an id of another kind than the index's."""
     return Problem("other-ids", f"the ids of this index are of kind {kind}")
 
 
 class Terms(NamedTuple):
-    """What documents an index takes, and how large they may be.
+    """The documents that an index accepts, and how large they may be.
 
     Args:
         takes: The fields that stand for a document.
@@ -250,11 +250,11 @@ def as_match(hit: tuple[str | int, Any], name: str) -> Match:
 
 
 def as_seen(answer: Answer, name: str) -> Seen:
-    """What an index answered."""
+    """The answer of an index."""
     near = answer.near
     return _PLAIN[answer.state] if near is None else Seen(False, "seen", as_match(near, name))
 
 
 def as_matches(hits: Hits[Any], name: str) -> Matches:
-    """What an index found."""
+    """The matches that an index returned."""
     return Matches([as_match(hit, name) for hit in hits], hits.total)

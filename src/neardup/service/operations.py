@@ -1,4 +1,4 @@
-"""What can be done with many documents at once: written by the committer, or asked in threads."""
+"""Operations on many documents at once: written by the committer, or asked in threads."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _STORED: Final[dict[int, Literal["absent", "other", "same"]]] = {
 
 
 class Rows(Protocol):
-    """What a route does with documents."""
+    """An operation of a route on documents."""
 
     row: Any
     """The structure of one."""
@@ -262,7 +262,7 @@ class Ask:
 
 
 class AskQuery(Ask):
-    """What is near."""
+    """The near documents."""
 
     row = Query
 
@@ -282,7 +282,7 @@ class AskQuery(Ask):
 
 
 class AskNearest(Ask):
-    """What is closest, however far."""
+    """The closest documents, however far."""
 
     row = Nearest
 
@@ -295,7 +295,7 @@ class AskNearest(Ask):
 
 
 class AskFirst(Ask):
-    """What is near and was stored first, and how ids are stored: what a run over files asks."""
+    """The near documents that were stored first, and the states of ids, for a run over files."""
 
     row = First
 

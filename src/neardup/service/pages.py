@@ -50,7 +50,7 @@ def fields_of(body: bytes) -> dict[str, str]:
 
 
 def ask_page(index: DurableIndex, metrics: Metrics, text: str | None) -> bytes:
-    """What is near a text, why it has its fingerprint, and how the service does."""
+    """The page about a text: the near documents, its fingerprint, and the state of the service."""
     result = ""
     if text is not None and index.recipe is not None:
         result = _shortened(text) or _answer(index, text)
@@ -65,7 +65,7 @@ def ask_page(index: DurableIndex, metrics: Metrics, text: str | None) -> bytes:
 
 
 def compare_page(index: DurableIndex, first: str | None, second: str | None) -> bytes:
-    """How alike two texts are, and how their fingerprints show it."""
+    """The page about two texts: their similarity, and how their fingerprints show it."""
     one, two = FIRST if first is None else first, SECOND if second is None else second
     fields = (("first", "One text", one), ("second", "Another", two))
     result = _shortened(one) or _shortened(two)
@@ -83,7 +83,7 @@ def compare_page(index: DurableIndex, first: str | None, second: str | None) -> 
 
 
 def problem_page(problem: Problem) -> bytes:
-    """Why a request of a browser was refused, and what to do."""
+    """The page of a refused request: why, and what to do."""
     kind = KINDS[problem.name]
     what = f"{problem.detail[:1].upper()}{problem.detail[1:].rstrip('.')}."
     remedy = re.sub("`([^`]+)`", r"<code>\1</code>", inert(kind.remedy))
@@ -221,7 +221,7 @@ def _bits(explained: Explanation) -> str:
 
 
 def compared(comparison: Comparison) -> str:
-    """What sets two texts apart, in bits and in features."""
+    """The differences of two texts, in bits and in features."""
     facts = [
         ("distance", _or_none(comparison.distance, f"{{}} of {comparison.bits} bits")),
         ("estimated cosine", _or_none(comparison.estimated_cosine, "{:.3f}")),

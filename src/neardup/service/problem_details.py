@@ -133,7 +133,7 @@ KINDS: Final[dict[str, Kind]] = {
 
 
 class Problem(Exception):  # noqa: N818  # RFC 9457 calls it so
-    """Why a request, or one document of it, was refused.
+    """The reason why a request, or one document of it, was refused.
 
     Args:
         name: A key of KINDS.

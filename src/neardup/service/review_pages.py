@@ -72,7 +72,7 @@ def pair_page(
 
 
 def end_page(before: int | None, so_far: SoFar) -> bytes:
-    """What is shown when every pair was answered."""
+    """The page after every pair was answered."""
     back = ""
     if before is not None:
         back = (

@@ -124,7 +124,7 @@ async def _run(
 
 
 def _in_daemon(call: Callable[[], float]) -> asyncio.Future[float]:
-    """What a call gives, in a thread that the end of the process does not wait for."""
+    """The result of a call in a thread that the end of the process does not wait for."""
     future = concurrent.futures.Future[float]()
     future.set_running_or_notify_cancel()  # nobody can cancel it then
 

@@ -41,7 +41,7 @@ _encode: Final = msgspec.json.Encoder(enc_hook=lambda value: value.item()).encod
 
 
 class Service:
-    """What answers requests about one index.
+    """A service that answers requests about one index.
 
     Args:
         index: Which; the service closes it.
@@ -86,7 +86,7 @@ class Service:
 
     @property
     def id_kind(self) -> str | None:
-        """What the ids are, "int" or "str"; None before the first one."""
+        """The kind of the ids, "int" or "str"; None before the first one."""
         return self._index.id_kind
 
     @property
@@ -95,14 +95,14 @@ class Service:
         return self._is_open
 
     def why_not_ready(self) -> str | None:
-        """Why new clients should not come; None: they should."""
+        """The reason why new clients should not come; None if they may."""
         if self._is_ending or not self._is_open:
             return f"the service is {'ending' if self._is_ending else 'starting'}"
         failure = None if self._committer is None else self._committer.failure
         return None if failure is None else f"writes are refused: {failure.detail}"
 
     def warnings(self) -> list[str]:
-        """What somebody should look at, though requests are answered."""
+        """Warnings for operators, while requests are answered."""
         error = self._index.stats()["last_background_error"]
         return [] if error is None else [f"the last merge failed: {error}"]
 
@@ -123,7 +123,7 @@ class Service:
         return time.perf_counter() - begin
 
     def end(self) -> None:
-        """Say that the service ends; what is asked is answered still."""
+        """Begin the end of the service; open requests are still answered."""
         self._is_ending = True
 
     def close(self) -> None:
@@ -165,14 +165,14 @@ class Service:
         }
 
     async def compare(self, body: bytes) -> Any:
-        """How alike two texts are, by the recipe of the index."""
+        """The similarity of two texts, by the recipe of the index."""
         given = decoded(_compared, body)
         return await self._computed(
             lambda: compare(given.a, given.b, self._index.recipe).to_dict(), given.a, given.b
         )
 
     async def explain(self, body: bytes) -> Any:
-        """Why a text, or a pair of them, has the fingerprint that it has."""
+        """The explanation of the fingerprint of a text, or of a pair of texts."""
         given = decoded(_explained, body)
         other = None if given.other is UNSET else given.other
         return await self._computed(
@@ -215,7 +215,7 @@ class Service:
         return await loop.run_in_executor(self._slow, compare_page, self._index, *texts)
 
     async def _computed(self, call: Callable[[], Any], *texts: str) -> Any:
-        """What a call about texts gives, in a thread."""
+        """The result of a call about texts, in a thread."""
         if self._index.recipe is None:
             raise Problem("invalid-document", "the index has no recipe: it reads no texts")
         size = sum(map(len, texts))

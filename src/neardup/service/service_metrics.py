@@ -1,4 +1,4 @@
-"""What the service counts, in the text format of Prometheus."""
+"""Counters of the service, in the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Metrics:
         self._recent.append((time.time(), identity, match))
 
     def recent(self) -> list[tuple[float, Any, Any]]:
-        """When, the document, and what it was near: the latest ones, the last at the end."""
+        """The latest documents with time and nearest match, the last at the end."""
         return list(self._recent)
 
     def rate(self) -> float:

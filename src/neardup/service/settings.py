@@ -1,4 +1,4 @@
-"""What a service is started with: its limits, and what the command line chose."""
+"""Settings of a service: its limits, and the choices of the command line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Limits", "Settings"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a request may take of the service; what is over a limit is refused, never cut.
+    """Limits of a request; a request over a limit is refused, never truncated.
 
     Args:
         body_bytes: Of a body that is not streamed, of one line of a stream, and of an Arrow stream.
@@ -47,7 +47,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a service runs.
+    """The settings of a service.
 
     Args:
         host: Address to listen on; other than loopback it needs keys.

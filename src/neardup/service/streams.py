@@ -124,7 +124,7 @@ class _Lines:
         return len(self._rows) > 2 * limits.cut_rows or self._nbytes > 2 * limits.cut_bytes
 
     async def cut(self) -> list[Any]:
-        """What came since the last one, as much as a commit takes; nothing at the end."""
+        """The rows since the last cut, as many as a commit takes; nothing at the end."""
         while not self._rows:
             if self._is_done:
                 return []

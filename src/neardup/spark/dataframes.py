@@ -412,7 +412,7 @@ def in_order(engine: Engine, keys: Frame, count: int, id_: str) -> Frame:
 
 
 def _bounds(engine: Engine, keys: Frame, columns: list[str], count: int) -> pa.Table | None:
-    """Where the ranges of an order begin and end, of a sample by hash; None for a single one."""
+    """The bounds of the ranges of an order, of a sample by hash; None for a single range."""
     ranges = -(-count // engine.limits.ids)
     if ranges <= 1:
         return None

@@ -193,7 +193,7 @@ def _wave(
 
 
 def _levels(engine: Engine, documents: Frame, settings: Settings, rest: Frame | None) -> Frame:
-    """How often the documents can be halved, by priority, until each is left out: 0 at least.
+    """The number of halvings, by priority, after which each document is left out: 0 at least.
 
     The places come from a sample, which depends on the documents alone.
     """

@@ -1,4 +1,4 @@
-"""What a run on an engine has: a session, a work folder, limits of a task; and what decides.
+"""The parts of a run on an engine: a session, a work folder, limits of a task, and settings.
 
 Every task runs a function of `workers` over the rows of a partition, by `Engine.step`. Three things
 hold for each exchange, and for the engine's own recovery of a task that it lost:
@@ -62,7 +62,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one task is given at most; more is cut in pieces, or decided in rounds.
+    """The most that one task gets; more is cut in pieces, or decided in rounds.
 
     Args:
         edges: Matches of a component, 100 bytes each.
@@ -86,7 +86,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What decides, as the workers take it.
+    """The settings of a decision, in the form that workers take.
 
     Args:
         match: When two documents match; by features if `by_features`, else by its distance.
@@ -106,7 +106,7 @@ class Settings:
 
     @classmethod
     def of(cls, rule: Rule, choice: Choice, within: str | None = None) -> Settings:
-        """What workers need of a rule and a choice, and whether documents share a field.
+        """The settings for workers, from a rule, a choice, and whether documents share a field.
 
         Raises:
             UsageError: For what only one machine does.
@@ -133,7 +133,7 @@ class Settings:
 
 
 class Route(NamedTuple):
-    """How rows get to the tasks that need them.
+    """The route of rows to the tasks that need them.
 
     Args:
         sender: Gives rows a column `p`, the partition of each: called with `parts`, their number.

@@ -1,4 +1,4 @@
-"""What engines say: on standard error while they start, and in reports of what failed.
+"""Messages of engines: on standard error while they start, and in reports of failures.
 
 What a start says is held back, and looked at only if it fails. Of a report that has hundreds of
 lines one is for the user: the error that a worker raised.
@@ -33,7 +33,7 @@ _RAISED: Final = re.compile(
 
 @contextmanager
 def stderr_held() -> Iterator[list[str]]:
-    """Hold back what processes that are started inside say on standard error.
+    """A context that holds back the standard error of processes started inside it.
 
     What they say later goes where it always does.
 

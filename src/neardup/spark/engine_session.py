@@ -30,7 +30,7 @@ __all__ = ["Frame", "Session", "check_master", "mapped", "open_session"]
 
 
 class Frame(Protocol):
-    """What is called of a DataFrame of PySpark, classic or Connect: two classes without a base."""
+    """The used interface of PySpark's DataFrame, classic or Connect: two classes without a base."""
 
     columns: list[str]
     schema: Any
@@ -86,7 +86,7 @@ class Frame(Protocol):
         """Rows of both."""
 
     def where(self, condition: str) -> Frame:
-        """Some rows."""
+        """The rows that meet a condition."""
 
     def withColumnRenamed(self, existing: str, new: str) -> Frame:  # noqa: N802
         """Another name."""
@@ -96,7 +96,7 @@ class Frame(Protocol):
 
 
 class Session(Protocol):
-    """What is called of a session of PySpark, classic or Connect."""
+    """The used interface of PySpark's session, classic or Connect."""
 
     read: Any
     conf: Any
@@ -206,7 +206,7 @@ def mapped(frame: Frame, step: Worker, schema: Any) -> Frame:
 
 
 def _in_one_line(batches: Iterable[pa.RecordBatch], step: Worker) -> Iterator[pa.RecordBatch]:
-    """On the workers: let what goes wrong be one line, whatever names are in it.
+    """The step's batches; on the workers an error becomes one line, whatever names are in it.
 
     The engines tell of an error in a report of many lines, of which we read its own again.
     """

@@ -111,7 +111,7 @@ class _Sums:
 
 
 def metadata_of(path: str) -> tuple[Recipe, dict[bytes, bytes]]:
-    """What such a file says of itself: the recipe, and the metadata that are ours.
+    """The recipe of an exported index, and neardup's metadata in its file.
 
     Raises:
         FileError: If it cannot be read.
@@ -162,7 +162,7 @@ def check_past(path: str) -> None:
 
 
 def _fault(batch: pa.RecordBatch, recipe: Recipe, first: int) -> str:
-    """What is wrong with rows, the first of which has this place; empty if nothing is."""
+    """The fault of rows, the first of which has this place; empty if there is none."""
     places = batch.column("place")
     if not places.equals(pa.array(np.arange(first, first + len(batch)))):
         return f"rows from {first:,} on have other places"
@@ -205,7 +205,7 @@ def _damaged(path: str, why: str) -> DataError:
 
 @contextmanager
 def _opening(path: str) -> Iterator[None]:
-    """Say what is wrong with a file that cannot be read."""
+    """A context that turns errors of reading a file into errors that name it."""
     try:
         yield
     except FileError:

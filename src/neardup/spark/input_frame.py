@@ -31,7 +31,7 @@ _COUNTED: Final = re.compile(r"((?:of )?)([\d,]+)( .*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What the workers read.
+    """The inputs of the workers.
 
     Args:
         sources: The inputs.
@@ -95,7 +95,7 @@ def frame_of_files(engine: Engine, sources: Sequence[Source]) -> tuple[Frame, in
 
 
 def _counts_of(documents: Frame, choice: Choice) -> dict[str, int]:
-    """How many DOCUMENTS there are, how many are empty, and how many records were rejected.
+    """The numbers of DOCUMENTS, of empty ones, and of rejected records.
 
     Raises:
         UsageError: If the field that decides what is kept is a number in no record.

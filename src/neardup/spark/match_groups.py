@@ -58,7 +58,7 @@ def decided(engine: Engine, links: Frame, settings: Settings) -> Frame:
 
 
 def sampled(engine: Engine, frame: Frame, keep: str) -> list[tuple[float, int]]:
-    """At most SAMPLED pairs of score and number of a frame, those first in order first."""
+    """At most SAMPLED pairs of score and number of a frame, the first in order first."""
     taken = engine.step(frame, rounds.sample, rounds.SAMPLE)
     rows = engine.step(taken, rounds.sample, rounds.SAMPLE, to="one").toArrow()
     return rounds.in_order(rows, keep)
@@ -107,7 +107,7 @@ def _with_equal(links: Frame, gone: Frame) -> Frame:
 
 
 def _outwards(engine: Engine, links: Frame, label: int, settings: Settings) -> Frame:
-    """From the kept document one step of matches at a time: DECISIONS."""
+    """DECISIONS of a component, from the kept document outwards, one step of matches at a time."""
     first = partial(rounds.best, keep=settings.keep)
     best = engine.step(links, first, rounds.BEST)
     (kept,) = engine.step(best, first, rounds.BEST, to="one").collect()

@@ -1,4 +1,4 @@
-"""Which documents match: keys or blocks sent to tasks that a plan made from counts has cut.
+"""Matching documents: keys or blocks sent to tasks that a plan made from counts has cut.
 
 By similarity: counts of features, keys under one order, pairs that share one, each measured where
 the features of both are sent. By distance: each fingerprint once for each block. Of a key or block
@@ -77,7 +77,7 @@ class Matches:
         return self._found(self.rows.join(roles, "number"))
 
     def candidates_of(self, numbers: Frame | None = None) -> int:
-        """How many pairs heavy keys alone would bring about, at most; by similarity.
+        """The most pairs that heavy keys alone would make, by similarity.
 
         Keys that are not cut in pieces yet count as well, for 2^14 documents of one make 2^27
         pairs; cells that are as full as most, because light keys share them, do not.
@@ -151,7 +151,7 @@ def measured(
 
 
 def _cells(engine: Engine, documents: Frame) -> bytes:
-    """In how many documents each feature is, in hashed cells: a byte for each."""
+    """The document frequency of each feature, in hashed cells: a byte for each."""
     (row,) = documents.selectExpr("sum(octet_length(features)) AS bytes").collect()
     bits = (int(row["bytes"] or 0) // 4).bit_length()
     bits = max(LEAST_CELL_BITS, min(MOST_CELL_BITS, bits))
@@ -164,7 +164,7 @@ def _cells(engine: Engine, documents: Frame) -> bytes:
 
 
 def _loads(engine: Engine, rows: Frame, *first: Worker) -> Any:
-    """How many rows there are of the keys of each cell, after steps that make them; int64."""
+    """The number of rows with the keys of each cell, after steps that make them; int64."""
     counted = engine.step(
         rows, partial(in_turn, steps=(*first, document_keys.loads_of)), document_keys.LOADS
     )

@@ -1,4 +1,4 @@
-"""Where the workers of a run write until all is done, and the moment when all outputs appear."""
+"""Publishing: folders for the workers until all is done, and one moment for all outputs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ __all__ = [
 
 
 def kinds_of(outputs: Outputs, choice: Choice) -> tuple[str, ...]:
-    """What the workers write, a folder for each; and "via" where the tables say the way."""
+    """The folders that the workers write, one for each output; "via" if tables name paths."""
     names = ("kept", "duplicates", "clusters", "rejects")
     kinds = [x for x in names if getattr(outputs, x) is not None]
     return (*kinds, "via") if choice.policy == "components" else tuple(kinds)

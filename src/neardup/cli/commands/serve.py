@@ -111,7 +111,7 @@ def _made(
     folder: str, similarity: float | None, distance: int | None, question: Path | None,
     store: str | None, *, readonly: bool,
 ) -> dict[str, object]:  # fmt: skip
-    """What an index that does not exist yet is made with."""
+    """The settings for an index that does not exist yet."""
     from neardup.fingerprinting.question import Question, question_for
 
     given = [each for each in (similarity, distance, question) if each is not None]

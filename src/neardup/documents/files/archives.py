@@ -408,7 +408,7 @@ class _Tar(Archive):
             self._add_link(name, info.linkname)
 
     def _check_end(self, end: int) -> None:
-        """Tell an archive that is cut or damaged, where tarfile sees its end.
+        """Raise an error if the archive is cut or damaged where tarfile sees its end.
 
         At a header that is none tarfile ends without a word, and would lose what follows.
         """
@@ -423,7 +423,7 @@ class _Tar(Archive):
 
 
 class _Headers:
-    """What tarfile reads of an archive: headers, none of which may fill the memory."""
+    """The headers that tarfile reads of an archive, none of which may fill the memory."""
 
     def __init__(self, file: Any) -> None:
         self._file = file

@@ -30,7 +30,7 @@ _BUFFER_BYTES: Final = 1 << 20
 
 
 class Output(Protocol):
-    """What a set of outputs asks of each, in this order; `discard` at the end in any case."""
+    """The operations of an output in a set, in this order; `discard` at the end in any case."""
 
     def finish(self) -> None:
         """Make what is written aside complete; FileError if that fails."""
@@ -49,7 +49,7 @@ class Output(Protocol):
 
 
 def _tell_nobody(_: list[str]) -> None:
-    """What is temporary needs no note."""
+    """Ignore a note about a temporary file."""
 
 
 class AtomicFile:
@@ -128,7 +128,7 @@ class AtomicFile:
         return self._file.fileno()
 
     def went_on(self, end: int, *, ends_line: bool) -> None:
-        """Say that the file is written up to `end`."""
+        """Continue after the first `end` bytes of the file."""
         self._file.seek(end)
         self._count, self.ends_line = end, ends_line
 
@@ -144,7 +144,7 @@ class AtomicFile:
 
     @property
     def aside(self) -> Path:
-        """Where its bytes are until it is published; of a device the device."""
+        """The path of its bytes until it is published; for a device, the device."""
         return self._temporary or Path(self.path)
 
     def finish(self) -> None:

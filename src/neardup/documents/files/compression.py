@@ -113,7 +113,7 @@ class ByteReader:
 
     @property
     def codec(self) -> str | None:
-        """How the input is compressed; None if it is not."""
+        """The compression of the input; None if it is not compressed."""
         return self._codec
 
     @property
@@ -123,7 +123,7 @@ class ByteReader:
 
     @property
     def failure(self) -> str | None:
-        """Why the compressed stream ended early, if it did."""
+        """The reason why the compressed stream ended early, if it did."""
         return None if self._decoded is None else self._decoded.failure
 
     @property
@@ -307,7 +307,7 @@ class _Decoded(io.RawIOBase):
 
 
 class _Xz:
-    """What is in an .xz stream, or several one after the other."""
+    """A decoder of one .xz stream, or several one after the other."""
 
     def __init__(self, file: io.RawIOBase) -> None:
         self._file = file
@@ -360,7 +360,7 @@ class _Tee(io.RawIOBase):
 
 
 class Encoder(Protocol):
-    """What an output's bytes go through."""
+    """A filter for an output's bytes."""
 
     def write(self, data: bytes | memoryview) -> Any:
         """Take more bytes."""

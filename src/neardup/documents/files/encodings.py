@@ -102,7 +102,7 @@ def _western(data: bytes) -> str:
 
 
 def encoding_advice(data: bytes) -> tuple[str, str] | None:
-    """What to say of bytes that are not UTF-8, and what to do; None if no encoding explains them.
+    """A hint and advice for bytes that are not UTF-8; None if no encoding explains them.
 
     Args:
         data: The bytes around.

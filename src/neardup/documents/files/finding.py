@@ -1,4 +1,4 @@
-"""From what is named on the command line to files: folders are listed, patterns expanded."""
+"""Files for the names on the command line: folders are listed, patterns expanded."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ HEAD_BYTES: Final = tarfile.BLOCKSIZE
 
 
 class ForeignKind(NamedTuple):
-    """What a file is, and what to do with it."""
+    """The name of a file's kind, and advice on it."""
 
     name: str
     advice: str
@@ -87,7 +87,7 @@ _BY_ENDING: Final = {
 
 
 def kind_of_bytes(head: bytes, path: str = "") -> ForeignKind | None:
-    r"""What the first HEAD_BYTES of decompressed data say that it is; None where it may be text.
+    r"""The kind of a file by the first HEAD_BYTES of its data; None if it may be text.
 
     Args:
         head: The bytes.
@@ -106,7 +106,7 @@ def kind_of_bytes(head: bytes, path: str = "") -> ForeignKind | None:
 
 
 def kind_of_path(path: str) -> ForeignKind | None:
-    """What the extension of a path stands for, if other programs read it; else None.
+    """The kind of a file by its extension, if other programs read it; else None.
 
     Example:
         >>> kind_of_path("paper.PDF").advice

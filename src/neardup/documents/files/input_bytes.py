@@ -57,7 +57,7 @@ class Input(Protocol):
 
 
 class WrappedInput:
-    """What an input that is read in another way leaves to the input itself."""
+    """The parts of an input's interface that a wrapper leaves to the input itself."""
 
     is_plain = False
 

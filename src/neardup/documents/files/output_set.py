@@ -82,7 +82,7 @@ class OutputSet:
             return self._begun(lambda: AtomicFile(path, *self._told))
 
     def finished(self, path: str) -> Path:
-        """Where the bytes of an output that is a file are until the commit, now complete."""
+        """The path of an output's bytes until the commit, now complete."""
         name = _full_name(as_local(path))
         file = next(
             x for x in self._files if isinstance(x, AtomicFile) and _full_name(x.path) == name

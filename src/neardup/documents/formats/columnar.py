@@ -1,4 +1,4 @@
-"""What the table formats share: wanted columns are read first, kept rows with all columns after."""
+"""Parts of the table formats: wanted columns are read first, kept rows with all columns after."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class TableReader(Protocol):
 
     @property
     def codec(self) -> str | None:
-        """How an output of its rows is compressed."""
+        """The compression of an output of these rows."""
 
     def parts(
         self, columns: list[str] | None, nbytes: int
@@ -88,7 +88,7 @@ class ColumnarSource(Source):
         """Open the file; Arrow's errors may come."""
 
     def row_numbers(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """What the rows at these places of the table are called."""
+        """The row numbers for people of the rows at these places of the table."""
         return places + 1
 
     def layout(self) -> Any:

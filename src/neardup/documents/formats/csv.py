@@ -139,7 +139,7 @@ class CsvSource(TextSource):
         return notes
 
     def _begin(self, lines: CsvLines) -> None:
-        """Tell how the file is laid out, and begin to parse it."""
+        """Detect the layout of the file, and begin to parse it."""
         csv.field_size_limit(_FIELD_LIMIT)
         head = lines.block(_SNIFFED_BYTES).decode(errors="replace")
         self._before = b""

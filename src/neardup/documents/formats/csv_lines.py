@@ -34,7 +34,7 @@ def separator_line(text: str) -> str | None:
 
 
 def sniffed_delimiter(text: str) -> str:
-    r"""Tell the delimiter from the first lines of a file, which end with a whole line.
+    r"""The delimiter, judged by the first lines of a file, which end with a whole line.
 
     A comma unless another character divides the header into more fields and the records after it
     into as many, or there is no comma in the header at all.

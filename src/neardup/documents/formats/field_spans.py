@@ -1,4 +1,4 @@
-"""Where fields lie in lines: what the finders of JSON and CSV share around their kernels."""
+"""Places of fields in lines: the parts that the finders of JSON and CSV share."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def text_array(values: Any, offsets: Any, present: Any = None) -> pa.LargeString
 
 
 def named_columns(options: ReadOptions, columns: Sequence[Any]) -> Columns:
-    """Tell the columns apart, which are in the order of the options' fields."""
+    """Columns by their roles, from columns in the order of the options' fields."""
     rest = iter(columns)
     parts = [next(rest) for _ in options.text]
     texts = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, _JOINT)

@@ -119,7 +119,7 @@ class JsonArraySource(Source):
         written.write(end.encode())
 
     def frame(self) -> tuple[str, str, str]:
-        """What stands before the first element, between the first two, and after the last."""
+        """The text before the first element, between the first two, and after the last."""
         self._input.check_unchanged()
         return _frame(self.name, self._text(), self.records_given)
 
@@ -158,7 +158,7 @@ class JsonArraySource(Source):
 
 
 def _elements(name: str, text: str, path: str | None) -> Iterator[tuple[int, int]]:
-    """Where each element of the list begins and ends; DataError where the document is broken."""
+    """The begin and end of each element of the list; DataError if the document is broken."""
     at = _after_blank(text, 1 if text.startswith("\ufeff") else 0)
     if at == len(text):
         return
@@ -185,7 +185,7 @@ def _elements(name: str, text: str, path: str | None) -> Iterator[tuple[int, int
 
 
 def _list_at(name: str, text: str, at: int, path: str) -> tuple[int, list[str]]:
-    """Where the list at a path begins, and the names that lead to it.
+    """The place where the list at a path begins, and the names that lead to it.
 
     A name may have dots of its own.
 

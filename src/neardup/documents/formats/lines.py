@@ -47,7 +47,7 @@ class TextSource(Source):
             source.write_records(keep, written)
 
     def header(self) -> bytes:
-        """What goes before the records, byte for byte; empty if there is nothing."""
+        """The bytes before the records; empty if there are none."""
         return b""
 
     def edited(self, record: str, edits: TextEdits) -> str:

@@ -103,7 +103,7 @@ class MboxSource(TextSource):
                 gap = source.gap()
 
     def gap(self) -> bytes:
-        """What is missing at its end before another message may follow."""
+        """The bytes that must follow before another message may."""
         if self._end.endswith(_BLANK):
             return b""
         return b"\n" if self._end.endswith(b"\n") else b"\n\n"

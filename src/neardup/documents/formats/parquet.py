@@ -70,7 +70,7 @@ class _Reader:
 
     @property
     def codec(self) -> str:
-        """How the first column is compressed.
+        """The compression of the first column.
 
         Arrow ends the process when it is asked for the name of a codec that it does not know, as a
         damaged file may have; reading a row first raises instead.

@@ -303,7 +303,7 @@ def _check_options(options: ReadOptions) -> None:
 
 
 def _protocol(file: InputFile, longest: int) -> str | None:
-    """How a file is reached; "" for one of this machine, None for one that is not fetched."""
+    """The protocol of a file; "" for one of this machine, None for one that is not fetched."""
     if file.inside is None and not is_uri(file.path):
         return ""
     if file.inside is not None and file.nbytes <= longest:

@@ -111,7 +111,7 @@ class WarcSource(Source):
         self._others = 0
 
     def layout(self) -> str:
-        """How it is compressed."""
+        """The compression of the file."""
         return self._codec or "none"
 
     def check_output(self, out: str) -> None:
@@ -292,7 +292,7 @@ class _Members:
         return True
 
     def rest(self) -> bytes:
-        """What is left of a member that is not a record; its first bytes."""
+        """The first bytes of the rest of a member that is not a record."""
         begin = b""
         while self._plain or self._more():
             begin = (begin + self._plain)[:SHOWN_BYTES]

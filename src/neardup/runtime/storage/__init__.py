@@ -1,1 +1,1 @@
-"""What is written beside results: whole files, files that grow, temporary rows, checksums."""
+"""Files next to results: whole files, files that grow, temporary rows, checksums."""

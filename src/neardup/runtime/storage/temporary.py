@@ -114,6 +114,6 @@ def temporary_file(tmp: str | None, what: str, buffering: int = -1) -> Any:
 
 
 def spill_error(tmp: str | None, what: str, error: OSError) -> FileError:
-    """What to say when a temporary file cannot be written."""
+    """The error of a temporary file that cannot be written."""
     where = tmp or tempfile.gettempdir()
     return file_failure("write", f"temporary {what} in {where}", error, OTHER_FOLDER)

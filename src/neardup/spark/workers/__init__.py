@@ -1,1 +1,1 @@
-"""What crosses the network: each step on a partition's rows, over the kernels of one machine."""
+"""Steps for the workers: each on a partition's rows, over the kernels of one machine."""

@@ -1,4 +1,4 @@
-"""On the workers: which documents of a component are kept, exactly as one machine decides."""
+"""On the workers: the kept documents of a component, exactly as one machine decides."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def decide(
 
 
 def greedy(one: Any, other: Any, order: Any) -> Any:
-    """For each place the kept one of highest priority that it has an edge to, or itself."""
+    """The kept document of highest priority with an edge to each place, or the place itself."""
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     earlier = np.minimum(rank[one], rank[other])
@@ -113,7 +113,7 @@ def greedy(one: Any, other: Any, order: Any) -> Any:
 
 
 def ways(edges: tuple[Any, Any, Any], stands: Any, kept: Any) -> Any:
-    """For each place the next one on a shortest way of edges to the one that is kept for it.
+    """The next place on a shortest path of edges from each place to the one kept for it.
 
     Args:
         edges: Places of both ends, and a cost: of several next ones the way takes that of least
@@ -179,7 +179,7 @@ def levels(
 def range_of(
     numbers: Rows, score: npt.NDArray[np.float64], cuts: list[tuple[float, int]], keep: str
 ) -> Rows:
-    """How many of the cuts (score and number, in order) each document comes after, or is; int64."""
+    """The number of cuts (score and number, in order) at or before each document; int64."""
     both = np.concatenate([numbers, np.array([number for _, number in cuts], np.int64)])
     scores = np.concatenate([score, np.array([x for x, _ in cuts], np.float64)])
     is_cut = np.arange(len(both)) >= len(numbers)

@@ -69,7 +69,7 @@ class Heavy:
     pieces: Rows
 
     def pieces_of(self, keys: Rows) -> Rows:
-        """In how many pieces each key is cut; int64, 1 for most."""
+        """The number of pieces of each key; int64, 1 for most."""
         cells = _load_cells(keys)
         pieces = np.ones(len(keys), np.int64)
         if len(self.cells):

@@ -140,7 +140,7 @@ def _last(rank: int, messages: dict[str, Any] | None, rejected: int) -> pa.Recor
 
 
 def messages_of(name: str, source: Source) -> dict[str, Any] | None:
-    """What reading a file has to say, as DOCUMENTS has it."""
+    """The messages of reading a file, in the form of DOCUMENTS."""
     if not (source.notes or source.warnings or source.compares):
         return None
     lines = {"name": name, "notes": source.notes, "warnings": source.warnings}
@@ -196,7 +196,7 @@ def fingerprinted(
 
 
 def _measured(part: pa.RecordBatch, order: Order) -> pa.Array:
-    """What the column `measured` is worth; DataError for a date that cannot be read."""
+    """The values of the column `measured`; DataError for a date that cannot be read."""
     column = part.column("measured")
     worths, bad = order.of_column(column)
     if bad.any():
@@ -209,7 +209,7 @@ def _measured(part: pa.RecordBatch, order: Order) -> pa.Array:
 
 
 def _scores(keep: str, texts: pa.Array, measured: pa.Array | None) -> npt.NDArray[np.float64]:
-    """What decides the priority before the number, smallest first; NaN comes last."""
+    """The priority before the number, smallest first; NaN comes last."""
     if keep == "longest":
         return -np.asarray(pc.utf8_length(texts), np.float64)
     by = keep.partition(":")[0]

@@ -71,7 +71,7 @@ def order_of(keep: str, score: npt.NDArray[np.float64], numbers: Rows) -> Rows:
 
 
 def first_in_order(groups: Rows, order: Rows) -> Rows:
-    """For each row the place of the first one, in that order, of the same group number."""
+    """The place of the first row, in that order, with the same group number, for each row."""
     best = np.full(int(groups.max(initial=-1)) + 1, len(order), np.int64)
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))

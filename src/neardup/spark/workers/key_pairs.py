@@ -78,7 +78,7 @@ def _in_order(table: pa.Table) -> pa.Table:
 
 
 def _ranges(table: pa.Table, ratio: float) -> tuple[Rows, Rows]:
-    """For each row the rows that it meets: from begins to ends, those of its key and alike size."""
+    """The range of rows that each row meets: those of its key and alike size."""
     keys, side, size = arrays_of(table, "key", "side", "size")
     group = np.cumsum(np.diff(keys, prepend=keys[:1]) != 0) * _GROUP
     place = group + side.astype(np.int64) * _SIDE + size
@@ -93,7 +93,7 @@ def _ranges(table: pa.Table, ratio: float) -> tuple[Rows, Rows]:
 
 
 def _possible(columns: list[Any], left: Rows, right: Rows, match: Match) -> Flags:
-    """Which pairs may match, and have no earlier key in common if they do."""
+    """Whether each pair may match and has no earlier key in common if it does."""
     numbers, size, before, sketch = columns
     shared = match.least_shared(size[left], size[right])
     room = np.minimum(size[left] - before[left], size[right] - before[right])

@@ -26,7 +26,7 @@ EDGES: Final = (
 
 
 def requests(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
-    """Say which documents each partition of PAIRS needs: REQUESTS, some repeated."""
+    """The documents that each partition of PAIRS needs: REQUESTS, some repeated."""
     for batch in batches:
         left, right = arrays_of(batch, "left", "right")
         p = part_of(right, parts).astype(np.int64)

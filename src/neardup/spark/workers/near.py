@@ -28,7 +28,7 @@ _KINDS: Final = {"block": "int", "number": "long", "score": "double", "within": 
 
 
 def carried_of(settings: Settings) -> tuple[str, ...]:
-    """What is sent with each block of a fingerprint: its words, and no column that says nothing."""
+    """The columns sent with each block of a fingerprint: its words, and those with information."""
     names = ["block", "number"]
     names += ["score"] * settings.has_scores + ["within"] * settings.has_within
     return (*names, *(f"word{w}" for w in range(-(-settings.bits // 64))))

@@ -1,4 +1,4 @@
-"""What all steps on workers share: whole partitions as tables, and partition numbers of our own."""
+"""Parts that all steps on workers share: whole partitions as tables, and partition numbers."""
 
 from __future__ import annotations
 

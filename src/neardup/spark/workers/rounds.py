@@ -80,7 +80,7 @@ def in_order(rows: pa.Table, keep: str) -> list[tuple[float, int]]:
 def oriented(
     batches: Iterable[pa.RecordBatch], cuts: list[tuple[float, int]], keep: str
 ) -> Iterator[pa.RecordBatch]:
-    """Tell the earlier end of each link by priority, and the ranges of both; gives RANGED."""
+    """Links with their earlier end by priority, and the ranges of both: RANGED."""
     for batch in batches:
         left, right = arrays_of(batch, "left", "right")
         scores = arrays_of(batch, "left_score", "right_score")
@@ -185,7 +185,7 @@ def steps(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBa
 
 
 def nearest(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For each document the step of least cost, then to the lowest number: STEPS to VIA."""
+    """The step of least cost from each document, then to the lowest number: STEPS to VIA."""
     table = whole(batches)
     if table is None:
         return

@@ -85,7 +85,7 @@ def calibrate(
     json: shared.Json = False,
     made: Parts,
 ) -> None:
-    """Tell, without labels, which question finds copies, or what each threshold would find.
+    """Find, without labels, the question that finds copies, or show what each threshold finds.
 
     Edits of known kinds are planted in a sample of the documents: the table says what each question
     finds of them, and what it matches beside. With --similarity, --lowest, --sample, --recall,

@@ -58,7 +58,7 @@ def evaluate(
     json: shared.Json = False,
     made: Parts,
 ) -> None:
-    """Tell precision, recall, F1, ARI and B-cubed at every threshold and distance.
+    """Measure precision, recall, F1, ARI and B-cubed at every threshold and distance.
 
     Examples:
     neardup evaluate --docs news.jsonl --labels pairs.csv

@@ -73,7 +73,7 @@ def expire(folder: Folder, max_age: _MaxAge, yes: _Yes = False, wait: shared.Wai
 
 
 def stats(folder: Folder, json: shared.Json = False) -> None:
-    """Say what an index holds, how it is searched, and what each way to search it costs.
+    """Show the size and settings of an index, and the cost of each way to search it.
 
     Example:
     neardup index stats seen.index

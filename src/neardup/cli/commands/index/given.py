@@ -1,4 +1,4 @@
-"""What the commands of `neardup index` are told alike, and say alike."""
+"""Options and output that the commands of `neardup index` share."""
 
 from __future__ import annotations
 
