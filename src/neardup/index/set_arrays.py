@@ -127,12 +127,10 @@ class Room:
                 stop_if_abandoned()
                 write(first, last, whole)
             return whole
-        most = max((int(ends[last] - ends[first]) for first, last in ranges), default=0)
-        room = np.empty(most, np.uint64)
         with FeatureSpool(0, self._folder) as spool:
             for first, last in ranges:
                 stop_if_abandoned()
-                part = room[: int(ends[last] - ends[first])]
+                part = np.empty(int(ends[last] - ends[first]), np.uint64)
                 write(first, last, part)
                 spool.append(part)
             return spool.finish()

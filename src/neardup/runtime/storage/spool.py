@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
+from neardup.runtime.storage.mapped_writes import MappedWrites
 from neardup.runtime.storage.temporary import spill_error, temporary_file
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ class FeatureSpool:
         self._tmp = tmp
         self._memory = _private_memory(_FIRST_BYTES)
         self._file: Any = kept
+        self._threads: MappedWrites | None = None
         self._map: mmap.mmap | None = None
         self.nbytes = 0 if kept is None else kept.nbytes
 
@@ -49,25 +52,27 @@ class FeatureSpool:
         return self._file is not None
 
     def append(self, features: Any) -> None:
-        """Append a uint64 array; FileError if the disk is full."""
+        """Append a uint64 array, unchanged until `finish`; FileError if the disk is full."""
         begin, self.nbytes = self.nbytes, self.nbytes + features.nbytes
         if self._file is None and self.nbytes > self._limit:
             self._open(begin)
         if self._file is not None:
-            self._write(memoryview(features).cast("B"))
+            self._write(features, begin)
             return
         if self.nbytes > len(self._memory):
             try:
                 self._grow(max(2 * len(self._memory), self.nbytes))
             except OSError:  # less memory than was promised to us: go on with the file
                 self._open(begin)
-                self._write(memoryview(features).cast("B"))
+                self._write(features, begin)
                 return
         np.frombuffer(self._memory, np.uint64, features.size, begin)[:] = features
 
     def finish(self) -> Any:
         """All features as one uint64 array, read-only."""
         if self._file is not None and self.nbytes:
+            if self._threads is not None:
+                self._threads.finish()
             self._file.flush()
             self._map = mmap.mmap(self._file.fileno(), self.nbytes, access=mmap.ACCESS_READ)
         whole = np.frombuffer(self._map or self._memory, np.uint64, self.nbytes // _WORD)
@@ -89,12 +94,17 @@ class FeatureSpool:
 
     def _open(self, nbytes: int) -> None:
         self._file = temporary_file(self._tmp, "features")
-        self._write(memoryview(self._memory)[:nbytes])
+        with contextlib.suppress(AttributeError, OSError):  # where files are only written in order
+            self._threads = MappedWrites(self._file.fileno())
+        self._write(np.frombuffer(self._memory, np.uint64, nbytes // _WORD), 0)
         self._memory = _private_memory(_FIRST_BYTES)
 
-    def _write(self, data: memoryview) -> None:
+    def _write(self, features: Any, begin: int) -> None:
         try:
-            self._file.write(data)
+            if self._threads is not None:
+                self._threads.write(features, begin)
+            else:
+                self._file.write(memoryview(features).cast("B"))
         except OSError as error:
             raise spill_error(self._tmp, "features", error) from None
 
@@ -108,6 +118,8 @@ class FeatureSpool:
 
     def close(self) -> None:
         """Remove the temporary file; arrays from `finish` must not be used any more."""
+        if self._threads is not None:
+            self._threads.close()
         self._map = None  # the disk's space comes back when the last array of it is gone
         if self._file is not None:
             self._file.close()
