@@ -58,14 +58,19 @@ ONCE: Final = [
 its kernels compute other tests compare with the oracle."""
 INTEGRATIONS: Final = (
     *("attack/", "integrations/", "service/", "spark/"),
-    *("cli/test_index_filter.py", "index/test_durable_crash.py", "index/test_warming.py"),
+    *(
+        "cli/test_compile.py",
+        "cli/test_index_filter.py",
+        "index/test_durable_crash.py",
+        "index/test_warming.py",
+    ),
     *("kernels/test_cache.py", "pipeline/test_against.py", "pipeline/test_memory_limit.py"),
     "pipeline/test_resume.py",
 )
 """What `make test-integrations` runs: servers, other programs, processes that are killed."""
 SLOW: Final = TESTS / "slow.txt"
 """Tests that `make test-quick` leaves out, as `make slow-tests` measured them."""
-FIRST: Final = ("spark/test_spark_java.py",)
+FIRST: Final = ("spark/test_spark_java.py", "cli/test_compile.py")
 """What waits for other programs so long that at the end one process would work on it alone."""
 needs_jit: Final = pytest.mark.skipif(
     not JIT, reason="plain kernels would be slow here, or show nothing that other tests do not"

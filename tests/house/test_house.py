@@ -122,6 +122,10 @@ ALLOWED: dict[str, set[str]] = {
     | {"hamming", "hamming.plans", "hamming.search", "hamming.spilled", "index", "index.durable"}
     | {"fingerprinting.explanation"}
     | {"pipeline.evidence", "pipeline.judgement", "pipeline.report", "pipeline.run", "similarity"},
+    "pipeline.compilation": BASE
+    | {"documents", "features", "fingerprinting", "fingerprinting.question", "hamming"}
+    | {"hamming.join", "hamming.spilled", "index", "index.durable", "similarity"}
+    | {"pipeline", "pipeline.calibration", "pipeline.run"},
     "spark": BASE
     | {"fingerprinting.question"}
     | {"documents", "documents.files", "documents.formats", "documents.markup", "features"}
@@ -137,7 +141,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": BASE
     | {"contamination", "documents", "features", "fingerprinting", "fingerprinting.explanation"}
     | {"fingerprinting.question", "hamming", "hamming.plans", "index", "pipeline"}
-    | {"pipeline.calibration"}
+    | {"pipeline.calibration", "pipeline.compilation"}
     | {"pipeline.evaluation", "pipeline.evidence", "pipeline.judgement", "pipeline.run", "service"}
     | {"spark"},
     "__main__": {"cli", "runtime"},

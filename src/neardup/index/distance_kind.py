@@ -86,12 +86,16 @@ class ByDistance(DistanceSettings):
         return limit
 
     def one(self, document: Documents) -> Code | None:
-        """See Kind: uint64 (width,)."""
+        """See Kind: uint64 (width,), read-only as kernels are compiled for."""
+        code: Code | None
         if type(document) is int and document >= 0 == document >> self.bits and self.bits <= WORD:
             code = np.empty(1, np.uint64)
             code[0] = document
-            return code
-        return one_fingerprint(document, self)
+        else:
+            code = one_fingerprint(document, self)
+        if code is not None:
+            code.flags.writeable = False
+        return code
 
     def many(self, documents: Documents, workers: int | None = None) -> tuple[Codes, Rows, int]:
         """See Kind."""

@@ -34,7 +34,7 @@ def compile_kernels(
         os.environ["NUMBA_CACHE_DIR"] = str(into.absolute())
 
     from neardup.cli.screen import progress
-    from neardup.pipeline.warm import compile_all
+    from neardup.pipeline.compilation import compile_all
 
     with progress() as shown:
         compile_all(shown)

@@ -249,7 +249,7 @@ class DurableIndex(BaseIndex):
         """See BaseIndex: in folders of their own, since files and the log have paths of theirs."""
         with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
             # A service that is ended now does not wait for the thread that is in here.
-            removes_what_is_left(lambda: shutil.rmtree(folder, ignore_errors=True))
+            removes_what_is_left(lambda: _remove_under_writers(Path(folder)))
             numbers, settings = itertools.count(), self._folder.log.settings
 
             def make() -> BaseIndex:
@@ -376,3 +376,11 @@ def _check_distances(
             " use that or less, or make another index and merge this one into it"
         )
     check_recipe(str(folder), made, recipe)
+
+
+def _remove_under_writers(folder: Path) -> None:
+    """Remove a folder, again where another thread made a file after the first look."""
+    for _ in range(3):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
