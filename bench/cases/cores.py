@@ -79,10 +79,10 @@ def reckoned(gb: float, kind: str, tables: bool) -> dict[str, Any]:
         few = processes.first_lines(str(large.made(gb, "jsonl")), Path(folder, "few.jsonl"), 1000)
         processes.timed([processes.program(), *asks[:1], few, "-o", f"{folder}/few", *QUESTION])
         processes.touch(str(path))
-        runs = {
-            workers: thread_times.of_run([*asks, "--workers", str(workers)])
-            for workers in (1, *CORES)
-        }
+        runs = {}
+        for workers in (1, *CORES):
+            Path(folder, f"out.{kind}").unlink(missing_ok=True)  # removing it is not the run's work
+            runs[workers] = thread_times.of_run([*asks, "--workers", str(workers)])
     one = thread_times.work(runs[1])
     bounds = {f"bound_{cores}": thread_times.bound(runs[1], runs[cores], cores) for cores in CORES}
     phases = {

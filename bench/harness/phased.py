@@ -2,7 +2,7 @@
 
 `phased.py LOOKS ARGUMENT...` appends to the file LOOKS, at the beginning of each phase, a line of
 JSON: time, phase, and the processor nanoseconds of each thread. The first line has the address of
-the interpreter's own state instead.
+the interpreter's own state instead. Loading the kernels with a few documents is part of the start.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ def main() -> None:
     """Mark the phases and call the command line."""
     path = sys.argv.pop(1)
     from neardup.cli import main as command
+    from neardup.cli import screen
     from neardup.pipeline import deduplicate
     from neardup.pipeline.run.read_documents import Reader
     from neardup.pipeline.run.transaction import Transaction
@@ -33,8 +34,11 @@ def main() -> None:
     state = ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime")
     with Path(path).open("w", encoding="utf8") as looks:
         looks.write(f"{ctypes.addressof(state)}\n")
+        has_started = False
 
         def mark(phase: str) -> None:
+            if not has_started:
+                return
             seen = {}
             for task in TASKS.iterdir():
                 with suppress(OSError):  # it has ended
@@ -43,6 +47,14 @@ def main() -> None:
             looks.write(json.dumps(record | {"process": time.process_time_ns()}) + "\n")
             looks.flush()
 
+        warm_up = screen.warm_up
+
+        def warms_up(work: Callable[[], object], *, by_features: bool = False) -> None:
+            nonlocal has_started
+            warm_up(work, by_features=by_features)
+            has_started = True
+
+        screen.warm_up = warms_up
         begin: Any = Stopwatch.begin
 
         def begins(watch: Stopwatch, step: str, total: int | None = None) -> None:
