@@ -68,8 +68,8 @@ accuracy: $(VENV)/developed
 MUTANTS ?= 300
 mutants: $(VENV)/compiled
 	$(BIN)/python -m pip install --quiet 'cosmic-ray>=8.4' 'coverage>=7.6'
-	$(BIN)/python tools/mutants.py --count $(MUTANTS) kernels hamming similarity index
-	$(BIN)/python tools/mutants.py --count $(MUTANTS) pipeline service
+	$(BIN)/python tools/mutants.py --count $(MUTANTS) kernels hamming similarity
+	$(BIN)/python tools/mutants.py --count $(MUTANTS) index pipeline service
 
 memory-limit: $(VENV)/developed
 	NEARDUP_MEMORY_SCALE=8 $(BIN)/python -m pytest tests/pipeline/test_memory_limit.py -k 'limit or ten_times'

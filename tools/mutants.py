@@ -18,6 +18,7 @@ import ast
 import contextlib
 import difflib
 import functools
+import hashlib
 import itertools
 import json
 import os
@@ -50,8 +51,8 @@ ROOMS: Final = {
     "service": ("service",),
 }
 """Rooms of the source, and the folders of tests that should notice a change of each."""
-COMPILED: Final = ("pipeline", "service")
-"""Rooms whose tests run compiled kernels; for the others plain ones are quicker."""
+COMPILED: Final = ("index", "pipeline", "service")
+"""Rooms whose tests run compiled kernels, since many of them run with these only."""
 BESIDE: Final = {"cache.py", "jit.py", "linked.py", "lowering.py", "passes.py", "entry.py"}
 """Of the kernels: how they are compiled, which plain Python leaves out."""
 LEFT_OUT: Final = (
@@ -85,6 +86,21 @@ class Tests:
     lines: dict[str, dict[str, list[int]]]
 
 
+@dataclass(frozen=True)
+class Ends:
+    """What became of mutants, and the file that keeps it where there is one."""
+
+    file: Path | None
+    by_digest: dict[str, str]
+
+    def add(self, digest: str, end: str) -> None:
+        """Keep the end of a mutant."""
+        self.by_digest[digest] = end
+        if self.file:
+            with self.file.open("a", encoding="utf8") as file:
+                file.write(json.dumps([digest, end]) + "\n")
+
+
 def main() -> None:
     """Draw, run, print."""
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -93,6 +109,7 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--quick", action="store_true", help="leave out what is in slow.txt")
     options.add_argument("--record", type=Path, help="file of which tests run what, to run again")
+    options.add_argument("--ends", type=Path, help="file of what became of mutants, to go on from")
     given = options.parse_args()
     compiled = {room in COMPILED for room in given.rooms}
     if len(compiled) > 1:
@@ -106,16 +123,26 @@ def main() -> None:
         folders = sorted({each for room in given.rooms for each in ROOMS[room]})
         tests = recorded(given.record or copy.parent / "record", copy, folders, given.quick)
         print(f"{len(tests.names)} tests", flush=True)
+        known = ends_in(given.ends)
         for room in given.rooms:
             mutants = draw(files_of(copy, room), given.count, random.Random(given.seed))
-            print(row(room, [try_one(copy, each, tests, room) for each in mutants]), flush=True)
+            ends = [try_one(copy, each, tests, room, known) for each in mutants]
+            print(row(room, ends), flush=True)
 
 
-def try_one(copy: Path, mutant: Mutant, tests: Tests, room: str) -> str:
-    """Try a mutant, and say what became of it."""
-    end = try_mutant(copy, mutant, tests)
-    print(f"{room}: {end}", flush=True)
-    return end
+def ends_in(file: Path | None) -> Ends:
+    """What became of the mutants of earlier runs, by digest of their source."""
+    lines = file.read_text("utf8").splitlines() if file and file.exists() else []
+    return Ends(file, dict(map(json.loads, lines)))
+
+
+def try_one(copy: Path, mutant: Mutant, tests: Tests, room: str, ends: Ends) -> str:
+    """Try a mutant unless its end is known, and say what became of it."""
+    digest = hashlib.sha256("".join(mutate(mutant)).encode("utf8")).hexdigest()
+    if digest not in ends.by_digest:
+        ends.add(digest, try_mutant(copy, mutant, tests))
+        print(f"{room}: {ends.by_digest[digest]}", flush=True)
+    return ends.by_digest[digest]
 
 
 def row(room: str, ends: list[str]) -> str:
