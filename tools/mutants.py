@@ -238,8 +238,11 @@ class WithoutTypes(ast.NodeTransformer):
 
 
 def changes_code(mutant: Mutant) -> bool:
-    """Whether a mutant differs in more than annotations."""
-    before, after = (ast.dump(WithoutTypes().visit(ast.parse(text))) for text in mutate(mutant))
+    """Whether a mutant is Python (`-` for a lone `*` is none) and differs beside annotations."""
+    try:
+        before, after = (ast.dump(WithoutTypes().visit(ast.parse(text))) for text in mutate(mutant))
+    except SyntaxError:
+        return False
     return before != after
 
 
