@@ -205,6 +205,7 @@ def test_every_form_of_fingerprints_and_ids_is_taken(kind: Kind) -> None:
     array = np.array(values, np.uint64)
     forms = (values, array, array[:, None], array.view(np.int64), pa.array(array))
     ids: tuple[Any, ...] = (range(4), np.arange(4), pa.array([0, 1, 2, 3], pa.int32()))
+    ids += (pa.chunked_array([[0, 1], [2, 3]]), pa.array([0, 1, 2, 3]).dictionary_encode())
     for form in forms:
         for each in ids:
             index = kind.make(0)
@@ -441,6 +442,7 @@ WRONG: Final = [
     (lambda index: index.add([1.5], [1]), "double"),
     (lambda index: index.add(2**63, 1), "does not fit"),
     (lambda index: index.add([2**64 - 1], [1]), "does not fit"),
+    (lambda index: index.add(pa.array([2, 2**63], pa.uint64()), [1, 2]), f"id {2**63} does not"),
     (lambda index: index.add(True, 1), "bool"),
     (lambda index: index.add([1, 2], [1]), "2 ids for 1 fingerprints"),
     (lambda index: index.add(1, -1), "-1"),

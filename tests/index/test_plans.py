@@ -72,6 +72,13 @@ def test_a_query_costs_more_the_lower_the_similarity_and_the_larger_the_index() 
     assert cost(10**4, 0.8) < cost(10**6, 0.8) < cost(10**7, 0.8) < 2 * cost(10**6, 0.8)
 
 
+def test_plans_are_a_table_for_people() -> None:
+    head, titles, *rows = str(plan_similar(10_000, 0.7, "dice", features=50)).splitlines()
+    assert head == "10,000 documents of 50 features, dice from 0.7"
+    assert titles.split()[0] == "form"
+    assert [row.split("  ")[0] for row in rows] == ["as added", "compacted"]
+
+
 def test_texts_that_are_kept_are_counted(tmp_path: Path) -> None:
     """The plan is within half of what the folder has, compacted, of texts of real words."""
     texts = [page.read_text() for page in sorted(GUIDE.glob("*.md"))]

@@ -344,6 +344,8 @@ def test_features_come_as_arrow_lists(kind: Any) -> None:
     assert (len(index), "b" in index) == (2, False)
     assert index.query_batch(pa.array([[1, 2, 3]], kind))["id"].to_pylist() == ["a"]
     assert index.features("a").tolist() == [1, 2, 3]
+    (one,) = pa.array([[2, 3, 1]], kind)
+    assert index.query(one) == index.query(one.values) == [("a", 1.0)]
 
 
 def test_a_format_that_is_not_read_any_more_is_named(
@@ -399,6 +401,11 @@ def refusals() -> Iterator[tuple[str, Any]]:
     yield "recipe is 'x': pass", lambda: nd.Index(similarity=0.8, recipe="x")  # type: ignore[arg-type]
     yield "recipe is 'x': pass", lambda: nd.Index(bits=64, recipe="x")  # type: ignore[arg-type]
     yield "texts and feature hashes are mixed", lambda: recipe.add(["a", "b"], ["x", [1]])
+    yield (
+        "1 features are null",
+        lambda: index.add(["a"], pa.array([[1, None]], pa.list_(pa.uint64()))),
+    )
+    yield "features are float64 of shape", lambda: index.query(np.zeros(2))
     yield "lists of double", lambda: index.query_batch(pa.array([[0.5]]))
     yield "2 ids for 1 documents", lambda: index.add(["a", "b"], [[1]])
     yield "measure is 'cos'", lambda: nd.Index(similarity=0.8, measure="cos")
