@@ -2,9 +2,10 @@
 
     python tools/benchmark_tables.py
 
-It writes bench/results/README.md whole, and the tables between markers in README.md,
-docs/design/benchmarks.md and docs/design/scale.md. tests/house/test_docs.py fails while a page
-differs from what this writes. Of a case that was measured on several machines, the newest counts.
+It writes bench/results/README.md whole, the plots of docs/design/figures, and the tables between
+markers in README.md, docs/design/benchmarks.md and docs/design/scale.md. tests/house/test_bench.py
+fails while one of them differs from what this writes. Of a case that was measured on several
+machines, the newest counts.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tables import table, told
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
+from benchmark_plots import FINGERPRINT_PEERS, FOLDER, news_path, plots
 from harness import report
 from harness.records import RESULTS, Record, every_record, medians, newest
 from harness.report import rounded
@@ -293,18 +295,12 @@ def measured(page: Path) -> str:
 
 def fingerprint_rows(record: Record) -> Iterator[list[str]]:
     """Text to fingerprints."""
-    text = "English-30.jsonl"
-    (path,) = {
-        json.loads(each["options"])["path"]
-        for each in record.value["measurements"]
-        if json.loads(each["options"])["path"].endswith(text)
-    }
+    path = news_path(record)
     ours = record.result("ours", path=path, bits=64, weight="count", workers=1)
-    peers = (
-        ("gaoya", record.result("gaoya", "gaoya", path=path)),
-        ("simhash-pybind", record.result("simhash_pybind", "simhash-pybind", path=path)),
-        ("PyPI simhash", record.result("pypi_simhash", "simhash", path=path)),
-    )
+    peers = [
+        (name, record.result(function, environment, path=path))
+        for function, environment, name in FINGERPRINT_PEERS
+    ]
     yield [
         "fingerprints of English news, 64 bits, 3-word shingles, counts, one thread, MB/s",
         rounded(ours["value"]),
@@ -447,7 +443,9 @@ def fresh(page: Path) -> str:
 
 
 def main() -> None:
-    """Write every page."""
+    """Write every plot and page."""
+    for name, drawn in plots().items():
+        (FOLDER / name).write_text(drawn, "utf-8")
     for page in (*PAGES, MEASURED):
         page.write_text(fresh(page), "utf-8")
 

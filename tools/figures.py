@@ -14,12 +14,9 @@ from pathlib import Path
 from typing import Final
 
 import neardup as nd
+from drawing import AMBER, GREEN, INK, PALE, RED, VIOLET, line, svg, text
 
 FOLDER: Final = Path(__file__).resolve().parent.parent / "docs" / "design" / "figures"
-INK: Final = "#37474f"
-PALE: Final = "#eceff1"
-GREEN: Final = "#1b7f5b"
-RED: Final = "#b3413a"
 KEYWORDS: Final = (
     ("美国", "100101", 5),
     ("51区", "101011", 2),
@@ -41,8 +38,8 @@ ASKED: Final = 0b1011_0010_1100_0101
 CELL: Final = 34
 BANDS: Final = (
     ("TxT360, 9 bands of 13", 9, 13, RED),
-    ("NeMo Curator, 20 bands of 13", 20, 13, "#b97a00"),
-    ("FineWeb, 14 bands of 8", 14, 8, "#6a4fa3"),
+    ("NeMo Curator, 20 bands of 13", 20, 13, AMBER),
+    ("FineWeb, 14 bands of 8", 14, 8, VIOLET),
 )
 
 
@@ -69,23 +66,23 @@ def figures() -> dict[str, str]:
 
 def _fold() -> str:
     """Five weighted keywords, their hash bits as votes, the sums, and the bits."""
-    parts = [_text(20, 24, "keyword", "start"), _text(110, 24, "weight")]
+    parts = [text(20, 24, "keyword", "start"), text(110, 24, "weight")]
     for row, (word, digits, weight) in enumerate(KEYWORDS):
         y = 34 + CELL * row
-        parts += [_text(20, y + 22, word, "start"), _text(110, y + 22, str(weight))]
+        parts += [text(20, y + 22, word, "start"), text(110, y + 22, str(weight))]
         for bit, digit in enumerate(digits):
             vote = weight if digit == "1" else -weight
             parts.append(_cell(150 + CELL * bit * 1.4, y, f"{vote:+d}", _colour(vote)))
     y = 34 + CELL * len(KEYWORDS) + 12
     hashes = [(int(digits, 2), weight) for _, digits, weight in KEYWORDS]
     value = nd.simhash(hashes, 6)
-    parts += [_text(20, y + 22, "sums", "start"), _text(20, y + CELL + 22, "fingerprint", "start")]
+    parts += [text(20, y + 22, "sums", "start"), text(20, y + CELL + 22, "fingerprint", "start")]
     for bit in range(6):
         total = sum(w if d[bit] == "1" else -w for _, d, w in KEYWORDS)
         x = 150 + CELL * bit * 1.4
         parts.append(_cell(x, y, str(total), _colour(total), full=True))
         parts.append(_cell(x, y + CELL, str(value >> 5 - bit & 1), INK))
-    return _svg(470, y + 2 * CELL + 12, parts, "Each keyword votes on each bit with its weight")
+    return svg(470, y + 2 * CELL + 12, parts, "Each keyword votes on each bit with its weight")
 
 
 def _angle() -> str:
@@ -94,23 +91,23 @@ def _angle() -> str:
     lengths = [math.hypot(*x) for x in (one, other)]
     cosine = (one[0] * other[0] + one[1] * other[1]) / lengths[0] / lengths[1]
     angle = math.degrees(math.acos(cosine))
-    parts = [_line(40, 260, 420, 260, PALE), _line(40, 260, 40, 20, PALE)]
+    parts = [line(40, 260, 420, 260, PALE), line(40, 260, 40, 20, PALE)]
     for (x, y), name in ((one, "A = (5, 1)"), (other, "B = (2, 4)")):
-        parts += [_line(40, 260, 40 + 55 * x, 260 - 55 * y, INK, 3)]
-        parts += [_text(48 + 55 * x, 256 - 55 * y, name, "start")]
+        parts += [line(40, 260, 40 + 55 * x, 260 - 55 * y, INK, 3)]
+        parts += [text(48 + 55 * x, 256 - 55 * y, name, "start")]
     start = [40 + 90 * one[0] / lengths[0], 260 - 90 * one[1] / lengths[0]]
     end = [40 + 90 * other[0] / lengths[1], 260 - 90 * other[1] / lengths[1]]
     parts.append(
         f'<path d="M {start[0]:.1f} {start[1]:.1f} A 90 90 0 0 0 {end[0]:.1f} {end[1]:.1f}"'
         f' fill="none" stroke="{RED}" stroke-width="2"/>'
     )
-    parts.append(_text(128, 208, f"{angle:.1f}°", "start", RED))
+    parts.append(text(128, 208, f"{angle:.1f}°", "start", RED))
     expected = 64 * angle / 180
     parts += [
-        _text(40, 290, f"cosine {cosine:.3f}: a random line parts them with probability", "start"),
-        _text(40, 310, f"{angle:.1f} / 180; of 64 bits {expected:.1f} differ on average", "start"),
+        text(40, 290, f"cosine {cosine:.3f}: a random line parts them with probability", "start"),
+        text(40, 310, f"{angle:.1f} / 180; of 64 bits {expected:.1f} differ on average", "start"),
     ]
-    return _svg(470, 324, parts, "The angle of two vectors is the share of bits that differ")
+    return svg(470, 324, parts, "The angle of two vectors is the share of bits that differ")
 
 
 def _planes() -> str:
@@ -118,16 +115,16 @@ def _planes() -> str:
     normals = [(math.cos(a), math.sin(a)) for a in (0.4, 1.5, 2.6)]
     parts = []
     for number, (x, y) in enumerate(normals):
-        parts += [_line(200 - 170 * -y, 190 + 170 * -x, 200 + 170 * -y, 190 - 170 * -x, INK)]
-        parts += [_text(200 + 182 * y, 196 + 182 * x, f"line {number + 1}")]
+        parts += [line(200 - 170 * -y, 190 + 170 * -x, 200 + 170 * -y, 190 - 170 * -x, INK)]
+        parts += [text(200 + 182 * y, 196 + 182 * x, f"line {number + 1}")]
     cuts = sorted((math.atan2(s * x, -s * y)) % math.tau for x, y in normals for s in (1, -1))
     for at, cut in enumerate(cuts):
         after = cuts[(at + 1) % len(cuts)] + (math.tau if at + 1 == len(cuts) else 0)
         middle = (cut + after) / 2
         x, y = math.cos(middle), math.sin(middle)
         bits = "".join("1" if x * a + y * b > 0 else "0" for a, b in normals)
-        parts.append(_text(200 + 110 * x, 196 - 110 * y, bits, colour=GREEN, size=20))
-    return _svg(400, 380, parts, "Each line gives one bit: on which side a document lies")
+        parts.append(text(200 + 110 * x, 196 - 110 * y, bits, colour=GREEN, size=20))
+    return svg(400, 380, parts, "Each line gives one bit: on which side a document lies")
 
 
 def _blocks(edges: tuple[int, ...], title: str, needed: int | None = None) -> str:
@@ -138,7 +135,7 @@ def _blocks(edges: tuple[int, ...], title: str, needed: int | None = None) -> st
     parts, right = [], 80 + 19 * edges[-1] + 6 * (len(edges) - 2)
     for row, code in enumerate((ASKED, *STORED)):
         y = 16 + 32 * row + (14 if row else 0)
-        parts.append(_text(16, y + 19, f"row {row - 1}" if row else "asked", "start"))
+        parts.append(text(16, y + 19, f"row {row - 1}" if row else "asked", "start"))
         equal = 0
         for block, (begin, end) in enumerate(itertools.pairwise(edges)):
             down, mask = edges[-1] - end, (1 << end - begin) - 1
@@ -148,16 +145,16 @@ def _blocks(edges: tuple[int, ...], title: str, needed: int | None = None) -> st
             x, wide = 80 + 19 * begin + 6 * block, 19 * (end - begin)
             parts.append(f'<rect x="{x}" y="{y}" width="{wide}" height="26" rx="3" fill="{fill}"/>')
             digits = format(code >> down & mask, f"0{end - begin}b")
-            parts.append(_text(x + wide / 2, y + 19, digits, colour=ink))
+            parts.append(text(x + wide / 2, y + 19, digits, colour=ink))
         if row:
             apart = (code ^ ASKED).bit_count()
-            parts.append(_text(right + 40, y + 19, str(apart), colour=GREEN if apart <= 3 else INK))
+            parts.append(text(right + 40, y + 19, str(apart), colour=GREEN if apart <= 3 else INK))
             if needed is not None:
-                parts.append(_text(right + 120, y + 19, str(math.comb(equal, needed))))
-    parts.append(_text(right + 40, 35, "distance"))
+                parts.append(text(right + 120, y + 19, str(math.comb(equal, needed))))
+    parts.append(text(right + 40, 35, "distance"))
     if needed is not None:
-        parts.append(_text(right + 120, 35, "in tables"))
-    return _svg(right + (180 if needed else 90), 330, parts, title)
+        parts.append(text(right + 120, 35, "in tables"))
+    return svg(right + (180 if needed else 90), 330, parts, title)
 
 
 def _bands() -> str:
@@ -169,9 +166,9 @@ def _bands() -> str:
     parts = []
     for tenth in range(0, 11, 2):
         _, y = place(0, tenth / 10)
-        parts += [_line(60, y, 540, y, PALE), _text(52, y + 5, f"{tenth / 10:.1f}", "end")]
+        parts += [line(60, y, 540, y, PALE), text(52, y + 5, f"{tenth / 10:.1f}", "end")]
     for tenth in range(4, 11):
-        parts.append(_text(place(tenth / 10, 0)[0], 272, f"{tenth / 10:.1f}"))
+        parts.append(text(place(tenth / 10, 0)[0], 272, f"{tenth / 10:.1f}"))
     curves = [(name, colour, _found(bands, rows)) for name, bands, rows, colour in BANDS]
     curves.append(("neardup at 0.8", GREEN, [(0.4, 0.0), (0.8, 0.0), (0.8, 1.0), (1.0, 1.0)]))
     for row, (name, colour, points) in enumerate(curves):
@@ -179,10 +176,10 @@ def _bands() -> str:
         parts.append(
             f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2.5"/>'
         )
-        parts.append(_line(76, 44 + 22 * row, 100, 44 + 22 * row, colour, 4))
-        parts.append(_text(108, 49 + 22 * row, name, "start"))
-    parts.append(_text(300, 298, "similarity of a pair"))
-    return _svg(570, 310, parts, "The probability that a pair is found, by its similarity")
+        parts.append(line(76, 44 + 22 * row, 100, 44 + 22 * row, colour, 4))
+        parts.append(text(108, 49 + 22 * row, name, "start"))
+    parts.append(text(300, 298, "similarity of a pair"))
+    return svg(570, 310, parts, "The probability that a pair is found, by its similarity")
 
 
 def _found(bands: int, rows: int) -> list[tuple[float, float]]:
@@ -194,35 +191,10 @@ def _colour(value: float) -> str:
     return GREEN if value > 0 else RED
 
 
-def _cell(x: float, y: float, text: str, colour: str, *, full: bool = False) -> str:
+def _cell(x: float, y: float, label: str, colour: str, *, full: bool = False) -> str:
     fill = colour if full else PALE
     box = f'<rect x="{x:.1f}" y="{y}" width="42" height="{CELL - 6}" rx="3" fill="{fill}"/>'
-    return box + _text(x + 21, y + 20, text, colour="#fff" if full else colour)
-
-
-def _text(
-    x: float, y: float, text: str, anchor: str = "middle", colour: str = INK, size: int = 14
-) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}"'
-        f' font-size="{size}">{text}</text>'
-    )
-
-
-def _line(x: float, y: float, to_x: float, to_y: float, colour: str, width: int = 2) -> str:
-    return (
-        f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{to_x:.1f}" y2="{to_y:.1f}" stroke="{colour}"'
-        f' stroke-width="{width}"/>'
-    )
-
-
-def _svg(width: int, height: float, parts: list[str], title: str) -> str:
-    body = "\n".join(parts)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:.0f}"'
-        f' width="{width}" height="{height:.0f}" font-family="system-ui, sans-serif">\n'
-        f'<title>{title}</title>\n<rect width="100%" height="100%" fill="#fff"/>\n{body}\n</svg>\n'
-    )
+    return box + text(x + 21, y + 20, label, colour="#fff" if full else colour)
 
 
 if __name__ == "__main__":

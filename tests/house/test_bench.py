@@ -99,6 +99,11 @@ def test_the_tables_of_benchmarks_are_fresh(tables: Any) -> None:
     assert not stale, "run python tools/benchmark_tables.py"
 
 
+def test_the_plots_of_benchmarks_are_fresh(tables: Any) -> None:
+    stale = [x for x, svg in tables.plots().items() if (tables.FOLDER / x).read_text() != svg]
+    assert not stale, "run python tools/benchmark_tables.py"
+
+
 def test_a_changed_figure_makes_a_table_stale(tables: Any, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     text = tables.PAGES[1].read_text("utf-8")

@@ -62,7 +62,9 @@ def tool(name: str) -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "tools"))  # for what a tool imports from its neighbours
+        spec.loader.exec_module(module)
     return module
 
 
