@@ -52,7 +52,7 @@ def with_record(**fields: Any) -> Callable[[Changes], Changes]:
     return lambda changes: replace(changes, records=[replace(changes.records[0], **fields)])
 
 
-WRONG: Final = {
+WRONG: Final[dict[str, Callable[[Changes], Changes]]] = {
     "segments overlap": with_manifest(lambda manifest: {"files": manifest.files[::-1]}),
     "the log goes on at row 20, not 25": with_manifest(lambda _: {"next": 25}),
     "does not hold the rows that the index names": with_manifest(
