@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from neardup.kernels.similarity.rare_keys import MOST
 from neardup.similarity import paths_by_features as module
 from neardup.similarity.feature_sets import FeatureSets, Match, similarities
+from neardup.similarity.key_choice import KeySample
 from neardup.similarity.paths_by_features import paths_by_features
 from neardup.similarity.spilled import Spill
 from similarity.test_join import (
@@ -25,6 +28,7 @@ from suite import JIT
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Iterator
 
 
 def paths_by_definition(kept_by: list[int], pairs: set[tuple[int, int]]) -> list[int]:
@@ -50,20 +54,39 @@ def kept_of(labels: list[int], order: list[int]) -> list[int]:
     return [best[label] for label in labels]
 
 
+def spread(documents: list[set[int]]) -> list[set[int]]:
+    """Features in cells of their own, as hashes are: small numbers are all counted in one."""
+    return [{feature * 0x9E3779B97F4A7C15 % 2**64 for feature in each} for each in documents]
+
+
+@contextlib.contextmanager
+def common_above(rank: int) -> Iterator[None]:
+    """Features above a rank are common, where a sample of few documents says that all are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(KeySample, "most_rare", rank)
+        yield
+
+
 def ways(sets: FeatureSets, kept_by: Any, match: Match, workers: int = 2) -> list[int]:
     score = similarities(sets, np.arange(len(sets)), kept_by, match.measure)
     return paths_by_features(sets, kept_by, score, match, workers).tolist()
 
 
-@given(st.data(), collections(), matches, st.booleans(), st.randoms(use_true_random=False))
+@given(
+    st.data(), collections(), matches, st.booleans(), st.sampled_from([0, 1, 3, MOST]),
+    st.randoms(use_true_random=False),
+)  # fmt: skip
 def test_paths_are_shortest_whatever_matches(
     data: st.DataObject,
     documents: list[set[int]],
     match: Match,
     has_groups: bool,
+    most_rare: int,
     shuffler: random.Random,
 ) -> None:
     documents += data.draw(st.lists(st.sampled_from(documents or [set()]), max_size=4), "equal")
+    if data.draw(st.booleans(), "spread"):
+        documents = spread(documents)
     order, groups = list(range(len(documents))), None
     shuffler.shuffle(order)
     if has_groups:
@@ -72,7 +95,8 @@ def test_paths_are_shortest_whatever_matches(
     kept_by = np.array(kept_of(components_by_definition(len(order), pairs), order), np.int64)
     sets = feature_sets(documents, groups)
     for each in (sets, replace(sets, spill=Spill(1 << 10), cell_limit=1)):
-        assert ways(each, kept_by, match) == paths_by_definition(kept_by.tolist(), pairs)
+        with common_above(most_rare):
+            assert ways(each, kept_by, match) == paths_by_definition(kept_by.tolist(), pairs)
 
 
 @given(
@@ -100,13 +124,15 @@ def test_paths_through_chains_of_crowds(
     assert ways(feature_sets(documents), kept_by, match) == expected
 
 
-def test_the_way_goes_on_where_the_rarest_feature_is_not_shared() -> None:
+@pytest.mark.parametrize("most_rare", [0, MOST])
+def test_the_way_goes_on_where_the_rarest_feature_is_not_shared(most_rare: int) -> None:
     common = set(range(1, 8))
-    documents = [common | {10}, common | {11}, (common - {1}) | {11, 12}]
+    documents = spread([common | {10}, common | {11}, (common - {1}) | {11, 12}])
     match, kept_by = Match(0.7), [0, 0, 0]
     expected = paths_by_definition(kept_by, brute_force(documents, match))
     assert expected == [0, 0, 1]
-    assert ways(feature_sets(documents), np.array(kept_by), match) == expected
+    with common_above(most_rare):
+        assert ways(feature_sets(documents), np.array(kept_by), match) == expected
 
 
 def test_many_calls_and_chunks_go_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:
