@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import neardup as nd
@@ -156,6 +156,8 @@ def test_what_others_write_while_ids_are_looked_up_comes_before_an_addition(
 @pytest.mark.parametrize(("rows", "step"), [(60, (Job, "work")), (15, (PendingChanges, "encoded"))])
 @pytest.mark.parametrize("kind", KINDS)
 @given(before=writes, meanwhile=writes)
+@example(before=[], meanwhile=[("add", 99)])
+@example(before=[], meanwhile=[("remove", 5)])
 def test_what_others_write_while_a_commit_writes_files_or_makes_its_record_is_not_lost(
     kind: str, rows: int, step: tuple[type, str], before: list[Any], meanwhile: list[Any]
 ) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import naive
 import neardup as nd
 from neardup.errors import DataError, UsageError
-from stories import FOLDERS, offered, reopened
+from stories import FOLDERS, durable, offered, quiet, reopened, small_segments
 from suite import examples
 
 RECIPE = nd.Recipe(ngram=1)
@@ -202,6 +202,16 @@ def test_counters_tell_what_was_done(make: Any) -> None:
     assert {name: counters[name] for name in expected} == expected
     assert counters["commits"] == int(hasattr(index, "path"))
     assert counters["longest_commit"] <= counters["commit_seconds"]
+
+
+def test_each_run_of_the_background_counts_as_a_merge(monkeypatch: pytest.MonkeyPatch) -> None:
+    small_segments(monkeypatch)
+    index = durable()
+    for first in (0, 20):
+        index.add(range(first, first + 20), range(20))
+        index.commit()
+    assert quiet(index)["counters"]["merges"] == 1
+    assert index.stats()["counters"]["merge_seconds"] > 0
 
 
 def test_warming_up_changes_nothing(make: Any) -> None:
