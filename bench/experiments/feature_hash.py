@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from harness import corpora
 from neardup.features.text import text_array, text_blocks
 from neardup.features.unicode import tables
-from neardup.kernels.features.room import room_of
+from neardup.kernels.features.capacity import capacity_for
 from neardup.kernels.features.runs import hash_features
 from neardup.kernels.features.token_arguments import Cutting
 from neardup.kernels.features.tokenise import SLACK, made_tokens, tokenise
@@ -78,7 +78,7 @@ def hash_block(
         features: uint64, the distinct feature hashes are written here.
         counts: int64 (n,), written.
     """
-    needed = room_of(data, offsets, cutting)
+    needed = capacity_for(data, offsets, cutting)
     most, room = needed.tokens + SLACK, made_tokens(needed)
     hashes = np.empty(most, np.uint64)
     octets = np.empty(HASH_BYTES * most if way == COMBINED else HASH_BYTES, np.uint8)

@@ -51,7 +51,7 @@ from neardup.fingerprinting.question import DEFAULT_QUESTION
 from neardup.hamming.match_graph import labels_of_pairs
 from neardup.pipeline import Limits
 from neardup.pipeline.calibration.edits import Aim, Planter, words_of
-from neardup.pipeline.calibration.questions import QuestionsAsked, compare_questions
+from neardup.pipeline.calibration.questions import ComparisonOptions, compare_questions
 from neardup.pipeline.calibration.trials import agreement, sets_of
 from neardup.pipeline.judgement.candidate_pairs import CandidatePairs, candidate_pairs
 from neardup.pipeline.judgement.learned_question import Lesson, QuestionSoFar, learn, next_pair
@@ -302,7 +302,7 @@ def calibrate() -> None:
     def advised(texts: list[str], edits: str) -> Any:
         path = folder / "neardup-questions.jsonl"
         path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), "utf-8")
-        asked = QuestionsAsked(Aim.parse(edits))
+        asked = ComparisonOptions(Aim.parse(edits))
         return compare_questions([str(path)], asked, ReadOptions(), Limits()).advised
 
     def row(title: str, is_tuned: bool, best: Any, truth: Any) -> None:

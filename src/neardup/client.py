@@ -202,7 +202,7 @@ class Client:
         similarity: float | None = None, distance: int | None = None, batch: int = BATCH,
     ) -> Iterator[First]:  # fmt: skip
         """The state of each (id, document), and the `limit` documents near it stored first."""
-        rows = _asked_first(documents, limit, similarity, distance)
+        rows = _first_rows(documents, limit, similarity, distance)
         return self._many("first", rows, _as_first, batch)
 
     def nearest(self, document: Document, n: int = 10) -> list[Match]:
@@ -328,7 +328,7 @@ class AsyncClient:
         similarity: float | None = None, distance: int | None = None, batch: int = BATCH,
     ) -> AsyncIterator[First]:  # fmt: skip
         """As `Client.first_many`."""
-        rows = _asked_first(documents, limit, similarity, distance)
+        rows = _first_rows(documents, limit, similarity, distance)
         return self._many("first", rows, _as_first, batch)
 
     async def nearest(self, document: Document, n: int = 10) -> list[Match]:
@@ -452,7 +452,7 @@ def _query(
     return _post("query", _content(document) | {"limit": limit} | reach, _as_matches)
 
 
-def _asked_first(
+def _first_rows(
     documents: Iterable[tuple[Id, Document]], limit: int, similarity: float | None,
     distance: int | None,
 ) -> Iterator[dict[str, Any]]:  # fmt: skip

@@ -98,9 +98,9 @@ class NeardupError(Exception):
 
     exit_code = 1
 
-    def __init__(self, *told: Any) -> None:
+    def __init__(self, *parts: Any) -> None:
         """Cut a message that would fill the screen with a value that somebody else wrote."""
-        super().__init__(*(brief(part) if isinstance(part, str) else part for part in told))
+        super().__init__(*(brief(part) if isinstance(part, str) else part for part in parts))
 
 
 class DataError(NeardupError, ValueError):

@@ -181,7 +181,7 @@ def test_a_second_review_goes_on_where_the_first_ended(review: Review, tmp_path:
     first = review.following()
     assert first is not None
     assert review.answer(first, "yes")
-    wanted = ReviewOptions(review.wanted.answers, border=0.8)
+    wanted = ReviewOptions(review.options.answers, border=0.8)
     docs, pairs = str(tmp_path / "docs.jsonl"), str(tmp_path / "pairs.csv")
     again = Review(pairs, [docs], wanted, UNIGRAMS, ReadOptions(id="id"))
     shown = again.pair(again.following() or 0)

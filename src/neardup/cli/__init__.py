@@ -99,7 +99,7 @@ def run(interrupts: Interrupts) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code, line = INTERRUPTED, ""
     except Exception as error:
-        code_and_message = _told(error)
+        code_and_message = _exit_of(error)
         if interrupts.number is not None:  # whatever a library made of it
             code_and_message = INTERRUPTED, ""
         if code_and_message is None:
@@ -118,7 +118,7 @@ def _command() -> int:
     return code if isinstance(code, int) else 0
 
 
-def _told(error: Exception) -> tuple[int, str] | None:
+def _exit_of(error: Exception) -> tuple[int, str] | None:
     """Exit code and line of an error; None for one that nobody expected."""
     if isinstance(error, BrokenPipeError) or (
         isinstance(error, NeardupError) and isinstance(error.__context__, BrokenPipeError)

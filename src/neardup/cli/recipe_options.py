@@ -222,7 +222,7 @@ def _make_parts(question: str | None, **fields: Any) -> Parts:
         )
     if given:
         load_words(fields["idf"], None)
-    return Parts(_told(lambda: Question.load(question)), None, "")
+    return Parts(_in_cli_words(lambda: Question.load(question)), None, "")
 
 
 def _options(without: Collection[str], *, all_shown: bool) -> list[inspect.Parameter]:
@@ -274,20 +274,20 @@ def make_recipe(recipe: str | None, **fields: Any) -> Recipe:
 
         return preset(given.pop("preset"), **given)
     if recipe is None:
-        return _told(lambda: Recipe(**given))
+        return _in_cli_words(lambda: Recipe(**given))
     given.pop("idf", None)  # the file names the table, and this was where it is
     if given:
         raise UsageError(f"--recipe and --{next(iter(given))} exclude each other: edit the file")
     try:
         data = Path(recipe).read_bytes()
-        return _told(lambda: Recipe.from_json(data))
+        return _in_cli_words(lambda: Recipe.from_json(data))
     except OSError as error:
         raise FileError(f"cannot read {recipe}: {error.strerror}") from None
     except RecipeError as error:
         raise RecipeError(f"{recipe}: {error}") from None
 
 
-def _told(make: Callable[[], T]) -> T:
+def _in_cli_words(make: Callable[[], T]) -> T:
     """Make a recipe, or a question with one; its warnings become a line each."""
     with warnings.catch_warnings(record=True) as messages:
         warnings.simplefilter("always", UnfitHashWarning)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Lines",
+    "as_lines",
     "echo",
-    "lines_wanted",
     "print_comparison",
     "print_estimate",
     "print_hits",
@@ -45,7 +45,7 @@ __all__ = [
 _NOTICE_SECONDS = 2.5
 _LOOK_SECONDS = 0.5
 _COMPILING = "neardup: compiling kernels for this processor; once, the next start is quick"
-_told = threading.Event()
+_is_announced = threading.Event()
 
 
 class Summarised(Protocol):
@@ -65,13 +65,13 @@ def progress() -> Iterator[Progress]:
 
     That kernels are compiled on the way is told everywhere.
     """
-    with _compiling_told(), _steps() as shown:
+    with _announce_compiling(), _steps() as shown:
         yield shown
 
 
 @contextmanager
 def _steps() -> Iterator[Progress]:
-    if lines_wanted.get():
+    if as_lines.get():
         shown = Lines()
         yield shown
         shown.end()
@@ -139,7 +139,7 @@ def warm_up(work: Callable[[], object], *, by_features: bool = False) -> None:
     try:
         # A recipe that its text does not suit, such as one of a table without its words, is not the
         # user's error; what is wrong with the documents' own recipe, their run tells.
-        with _compiling_told(compile_beside if by_features else None), suppress(RecipeError):
+        with _announce_compiling(compile_beside if by_features else None), suppress(RecipeError):
             work()
     finally:
         for process in filter(None, processes):
@@ -148,7 +148,7 @@ def warm_up(work: Callable[[], object], *, by_features: bool = False) -> None:
 
 
 @contextmanager
-def _compiling_told(then: Callable[[], None] | None = None) -> Iterator[None]:
+def _announce_compiling(then: Callable[[], None] | None = None) -> Iterator[None]:
     """A context that says, once a process, that kernels are being compiled; then calls `then`."""
     done, before = threading.Event(), _compiled()
 
@@ -157,8 +157,8 @@ def _compiling_told(then: Callable[[], None] | None = None) -> Iterator[None]:
         while not done.wait(wait):
             wait = _LOOK_SECONDS
             if _compiled() > before:
-                if not _told.is_set():
-                    _told.set()
+                if not _is_announced.is_set():
+                    _is_announced.set()
                     echo(_COMPILING, err=True)
                 if then is not None:
                     then()
@@ -253,7 +253,7 @@ def print_comparison(comparison: Comparison, as_json: bool) -> None:
 
 
 _LINE_SECONDS: Final = 30.0
-lines_wanted: Final[ContextVar[bool]] = ContextVar("lines_wanted", default=False)
+as_lines: Final[ContextVar[bool]] = ContextVar("as_lines", default=False)
 _ProgressLines = Annotated[
     bool,
     run_option(
@@ -269,11 +269,11 @@ def tells_progress(command: Callable[..., None]) -> Any:
 
     @functools.wraps(command)
     def run(*, progress: bool = False, **given: Any) -> None:
-        token = lines_wanted.set(progress)
+        token = as_lines.set(progress)
         try:
             command(**given)
         finally:
-            lines_wanted.reset(token)
+            as_lines.reset(token)
 
     return join_options(command, run, [option("progress", _ProgressLines, default=False)])
 
@@ -283,7 +283,7 @@ class Lines:
 
     def __init__(self) -> None:
         """Start the clock."""
-        self._began = self._told = time.monotonic()
+        self._began = self._is_announced = time.monotonic()
         self._step, self._done = "", 0
         self._total: int | None = None
 
@@ -296,17 +296,17 @@ class Lines:
     def advance(self, units: int) -> None:
         """Count, and say so now and then."""
         self._done += units
-        if time.monotonic() - self._told >= _LINE_SECONDS:
+        if time.monotonic() - self._is_announced >= _LINE_SECONDS:
             self._tell()
 
     def end(self) -> None:
         """Print where the last step ended."""
-        if self._step and (self._done or time.monotonic() - self._told >= 1):
+        if self._step and (self._done or time.monotonic() - self._is_announced >= 1):
             self._tell()
 
     def _tell(self) -> None:
-        self._told = time.monotonic()
+        self._is_announced = time.monotonic()
         share = f" of {self._total:,}" if self._total else ""
         done = f" {self._done:,}{share} bytes" if self._done or self._total else ""
-        seconds = self._told - self._began
+        seconds = self._is_announced - self._began
         typer.echo(f"neardup: {seconds:,.0f} s: {self._step}{done}", err=True)

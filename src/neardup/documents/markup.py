@@ -220,7 +220,7 @@ def _between(tag: re.Match[str]) -> str:
 def markup_in(texts: pa.LargeStringArray, most: int) -> str | None:
     """A note on how many of the first texts begin like HTML; None if less than half do."""
     seen = min(len(texts), most)
-    return _told(_pages(texts, seen), seen)
+    return _warning_for(_pages(texts, seen), seen)
 
 
 def warn_of_markup(*chunks: pa.LargeStringArray) -> None:
@@ -261,7 +261,7 @@ class FirstTexts:
         if not self.are_coming or self._seen < FIRST_TEXTS:
             return
         self.are_coming = False
-        line = _told(self._pages, self._seen)
+        line = _warning_for(self._pages, self._seen)
         if line is not None:
             warn_of_doubt(f"{line}: {ADVICE}")
 
@@ -276,7 +276,7 @@ def _pages(texts: pa.LargeStringArray, seen: int) -> int:
     return sum(_BEGINS.match(text, *each) is not None for each in pairwise(ends))
 
 
-def _told(pages: int, seen: int) -> str | None:
+def _warning_for(pages: int, seen: int) -> str | None:
     if pages <= _MOST * seen:
         return None
     return (

@@ -79,7 +79,7 @@ class Order:
     date_format: str | None = None
 
     @property
-    def wanted(self) -> str:
+    def expected_type(self) -> str:
         """The types that a column may have, in words."""
         return (
             "a date, a timestamp or a string" if self.dates else "a number, a date or a timestamp"

@@ -124,14 +124,14 @@ class EditedRecords:
         """Take nothing yet."""
         self.path = target.path
         self._target, self._lengths, self._edits, self._edit = target, lengths, edits, edit
-        self._held = b""
+        self._rest = b""
         self._record = 0
         self._passing = 0
         self._advance()
 
     def write(self, data: bytes | memoryview) -> int:
         """Take bytes, which may end within a record."""
-        data = self._held + data if self._held else data
+        data = self._rest + data if self._rest else data
         view, at = memoryview(data), 0
         while at < len(view):
             if self._passing:
@@ -148,7 +148,7 @@ class EditedRecords:
             at += size
             self._record += 1
             self._advance()
-        self._held = bytes(view[at:])
+        self._rest = bytes(view[at:])
         return len(data)
 
     def _advance(self) -> None:

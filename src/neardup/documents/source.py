@@ -50,8 +50,8 @@ class Source(ABC):
     """What goes of the records' texts when they are written; None copies the records."""
     workers = 1
     """Threads that writing may use."""
-    _told: Callable[[int], object] | None = None
-    _gone = 0
+    _on_progress: Callable[[int], object] | None = None
+    _reported = 0
 
     def __init__(self, origin: Input) -> None:
         """Take the input; nothing is read yet."""
@@ -169,13 +169,13 @@ class Source(ABC):
 
     def begin_writing(self, tell: Callable[[int], object] | None, workers: int) -> None:
         """Let `tell` know of the bytes of input that writing goes through, and take threads."""
-        self._told, self._gone, self.workers = tell, 0, workers
+        self._on_progress, self._reported, self.workers = tell, 0, workers
 
     def went_to(self, place: int) -> None:
         """Report the bytes of input that writing has read, as compressed."""
-        if self._told is not None and place > self._gone:
-            self._told(place - self._gone)
-            self._gone = place
+        if self._on_progress is not None and place > self._reported:
+            self._on_progress(place - self._reported)
+            self._reported = place
 
     @property
     def paths(self) -> list[str]:

@@ -240,7 +240,7 @@ class CppJieba:
 
     def _by_model(self, text: str) -> list[str]:
         scores = [self._start[y] + self._emitted[y].get(text[0], _NEVER) for y in range(_STATES)]
-        ways: list[list[int]] = []
+        splits: list[list[int]] = []
         for character in text[1:]:
             now, way = [], []
             for y in range(_STATES):
@@ -253,10 +253,10 @@ class CppJieba:
                 now.append(best)
                 way.append(before)
             scores = now
-            ways.append(way)
+            splits.append(way)
         state = _END if scores[_END] >= scores[_ALONE] else _ALONE
         states = [state]
-        for way in reversed(ways):
+        for way in reversed(splits):
             states.append(way[states[-1]])
         words, begin = [], 0
         for at, state in enumerate(reversed(states)):

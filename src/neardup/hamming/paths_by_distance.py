@@ -61,9 +61,9 @@ def _next_rows(codes: Any, group: Any, far: Any, limit: int) -> Any:
     masks, m = _blocks(codes, limit), len(codes)
     steps = np.where(far, 0, 1)
     rows = Rows(codes, group, masks, np.arange(m), np.zeros(m, np.int64), steps)
-    begun, rest = np.flatnonzero(goes & ~far), np.flatnonzero(goes & far)
-    queue = Queue(np.append(begun, np.zeros(rest.size, np.int64)), np.zeros(3, np.int64))
-    queue.state[[LEVEL, BACK]] = begun.size
+    starts, rest = np.flatnonzero(goes & ~far), np.flatnonzero(goes & far)
+    queue = Queue(np.append(starts, np.zeros(rest.size, np.int64)), np.zeros(3, np.int64))
+    queue.state[[LEVEL, BACK]] = starts.size
     unreached, _ = under_names(name_blocks(rest, rows), np.repeat(rest, len(masks)))
     # The kernel comes back from time to time, for an interrupt; it goes on where it was.
     while reach_rows(rows, limit, unreached, queue, STEPS_AT_ONCE):

@@ -191,7 +191,7 @@ class BaseIndex(Queries):
             >>> len(before), len(index)
             (0, 1)
         """
-        return View(self._kind, self._store.moment(committed=committed), self._reach)
+        return View(self._kind, self._store.snapshot(committed=committed), self._reach)
 
     def add(
         self, ids: Ids | Prepared, documents: Documents = None, contents: Contents | None = None, *,

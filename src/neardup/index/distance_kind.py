@@ -17,7 +17,7 @@ from neardup.hamming.search.searchers import (
     Neighbours,
     ScanSearcher,
     first_hits,
-    within_room,
+    in_workspace,
 )
 from neardup.index.code_segments import CodeSegment, CodeTail, merged, next_merge, threads_for
 from neardup.index.hits import Closest, Hits, sorted_table
@@ -163,7 +163,7 @@ class ByDistance(DistanceSettings):
         self, version: Version[Codes], content: Code, reach: float, most: int | None
     ) -> Hits[int]:
         """See Kind."""
-        rows, total = self._found(version, content, int(reach), most)
+        rows, total = self._hits(version, content, int(reach), most)
         return Hits([(hit[2], hit[0]) for hit in rows[:most]] if total else [], total)
 
     def closest(self, version: Version[Codes], contents: Codes, reach: float) -> Closest:
@@ -212,7 +212,7 @@ class ByDistance(DistanceSettings):
     ) -> list[tuple[Id, int]]:
         """See Kind."""
         _check_by(by)
-        rows, total = self._found(version, content, int(reach), n)
+        rows, total = self._hits(version, content, int(reach), n)
         if total < n:
             table = self._scanned(version, content[None, :], np.zeros(1, np.int64), n, None)
             return list(zip(table["id"].to_pylist(), table["distance"].to_pylist(), strict=True))
@@ -290,7 +290,7 @@ class ByDistance(DistanceSettings):
             return segment
         return merged([*parts, CodeTail.empty(self.width).segment(version.id_kind)])
 
-    def _found(
+    def _hits(
         self, version: Version[Codes], code: Code, distance: int, most: int | None
     ) -> tuple[list[tuple[int, int, Id]], int]:
         """Distance, number and id of what is within the distance, sorted; and how many there are.
@@ -355,8 +355,8 @@ def _tail_hits(tail: CodeTail, code: Code, distance: int) -> list[tuple[int, int
     from neardup.kernels.hamming.hash_tables import search_rows_once
 
     words, count = tail.flat, len(tail)
-    room = within_room(search_rows_once, code, words, count, tail.multipliers, distance)
-    hits, _ = first_hits(room, None, None)
+    workspace = in_workspace(search_rows_once, code, words, count, tail.multipliers, distance)
+    hits, _ = first_hits(workspace, None, None)
     if tail.removed:
         hits = [hit for hit in hits if not tail.is_dead(hit[1])]
     numbers, ids = tail.numbers, tail.ids

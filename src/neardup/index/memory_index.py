@@ -101,11 +101,11 @@ class Index(BaseIndex):
 
     def __reduce__(self) -> Any:
         """Pickle settings, rows and times; the copy makes its search tables when it is asked."""
-        moment = self._store.moment()
-        version, kind = moment.version, self._kind
+        snapshot = self._store.snapshot()
+        version, kind = snapshot.version, self._kind
         packed, numbers = kind.packed(version), kind.numbers(version).tolist()
         times = version.clock.since(version.oldest(), version.next)
-        attachments = numbers, moment.attached.of(numbers)
+        attachments = numbers, snapshot.attached.of(numbers)
         state = (version.id_kind, version.next, times, packed, attachments, self.store)
         return _restored, (type(self), kind, *state)
 
@@ -118,9 +118,9 @@ class Index(BaseIndex):
         Raises:
             FileError: If it cannot be written.
         """
-        target, moment = file_to_save(path), self._store.moment()
-        version = moment.version
-        kept = moment.attached.of(self._kind.numbers(version).tolist())
+        target, snapshot = file_to_save(path), self._store.snapshot()
+        version = snapshot.version
+        kept = snapshot.attached.of(self._kind.numbers(version).tolist())
         numbers, times = version.clock.coarse(version.oldest(), version.next).since(0)
         times_of_rows = [numbers.tolist(), times.tolist()]
         header = {"next": version.next, "clock": times_of_rows, "store": self.store}

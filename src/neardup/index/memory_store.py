@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from neardup.index.attachments import Attachments, ContentCodec, store_of
-from neardup.index.queries import Counters, Moment
+from neardup.index.queries import Counters, Snapshot
 from neardup.index.versions import merge_due
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class MemoryStore:
 
         return undo
 
-    def moment(self, *, committed: bool = False) -> Moment:
+    def snapshot(self, *, committed: bool = False) -> Snapshot:
         """See Store.
 
         Without the lock. The writer puts attachments before the version that has their rows, and
@@ -86,11 +86,11 @@ class MemoryStore:
             attachments = self._attachments
             version = self.version
             if attachments is self._attachments:
-                return Moment(version, attachments, self.codec)
+                return Snapshot(version, attachments, self.codec)
 
     def attachments_at(self, ids: Ids) -> list[bytes | None]:
         """See Store."""
-        return self.moment().attachments_at(ids)
+        return self.snapshot().attachments_at(ids)
 
     def attachments(self, numbers: list[int]) -> list[bytes | None] | None:
         """See Store."""

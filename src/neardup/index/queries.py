@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from neardup.index.versions import AnyKind, AnyVersion
     from neardup.runtime.types import Codes, Times
 
-__all__ = ["Attached", "Counters", "Moment", "Queries", "Source", "View"]
+__all__ = ["Attached", "Counters", "Queries", "Snapshot", "Source", "View"]
 
 DOCUMENTS_A_BATCH: Final = 1 << 14
 
@@ -112,7 +112,7 @@ class Source(Protocol):
         """The attachments of stored documents; KeyError if one is not stored."""
 
 
-class Moment:
+class Snapshot:
     """One version, and what is kept beside its rows: a source that does not go on.
 
     Args:
@@ -551,19 +551,19 @@ class View(Queries):
 
     Args:
         kind: Of the index.
-        moment: What it held.
+        snapshot: The version and the attachments that it holds.
         reach: Of the index.
     """
 
-    def __init__(self, kind: AnyKind, moment: Moment, reach: float | None = None) -> None:
-        """Take the moment, which is closed with it."""
-        super().__init__(kind, moment, reach)
-        self._moment = moment
+    def __init__(self, kind: AnyKind, snapshot: Snapshot, reach: float | None = None) -> None:
+        """Take the snapshot, which is closed with the view."""
+        super().__init__(kind, snapshot, reach)
+        self._snapshot = snapshot
 
     @property
     def path(self) -> Path | None:
         """The folder; None of an index in memory."""
-        return self._moment.path
+        return self._snapshot.path
 
     def __enter__(self) -> Self:
         """Give itself."""
@@ -575,7 +575,7 @@ class View(Queries):
 
     def close(self) -> None:
         """Let go of the commit; contents and payloads cannot be read after it."""
-        self._moment.attached.close()
+        self._snapshot.attached.close()
 
     def documents(self) -> Iterator[tuple[pa.Array, Any, list[Any]]]:
         """Ids, fingerprints or Sets, and contents of all documents, some at a time.
@@ -584,7 +584,7 @@ class View(Queries):
             Arrow array, contents as from `stored`, a list as from `content`; in order of insertion.
         """
         for ids, stored, contents, *_ in self.rows():
-            if self._kind.keeps and not self._moment.codec.is_kept:
+            if self._kind.keeps and not self._snapshot.codec.is_kept:
                 yield ids, stored, self._kind.values(stored)
             else:
                 yield ids, stored, [None] * len(ids) if contents is None else contents
@@ -596,7 +596,7 @@ class View(Queries):
             Ids (an Arrow array), fingerprints or Sets, contents if any are kept beside them, when
             the documents were added, float64 (n,), and payloads if there are any.
         """
-        version, codec = self._moment.version, self._moment.codec
+        version, codec = self._snapshot.version, self._snapshot.codec
         for part in version.parts():
             live = part.live_rows()
             if not len(live):
@@ -605,7 +605,7 @@ class View(Queries):
                 numbers = part.numbers[rows]
                 times = version.clock.times_of(numbers)
                 ids = part.ids.values.take(pa.array(rows))
-                kept = self._moment.attached.of(numbers.tolist())
+                kept = self._snapshot.attached.of(numbers.tolist())
                 payloads = None if kept is None else [payload_in(each) for each in kept]
                 contents = None
                 if kept is not None and codec.is_kept:

@@ -109,7 +109,7 @@ class RankedSets:
         """Begin empty; each ranking is computed at its first use."""
         self._lock = threading.Lock()
         self._sums: dict[bool, Any] = {}
-        self._lows: dict[bool, Any] = {}
+        self._lower_bounds: dict[bool, Any] = {}
         self._lists: Lists | None = None
         self._questions = 0
         self._scratch: list[Met] = []
@@ -138,7 +138,7 @@ class RankedSets:
             frozen(sets.features), frozen(sets.offsets), frozen(self._weighed(sets, ranking)),
             living,
         )  # fmt: skip
-        if ranking.measure.bounds_sizes and (lists := self._found_lists(sets)) is not None:
+        if ranking.measure.bounds_sizes and (lists := self._lists_of(sets)) is not None:
             ranked: tuple[Any, Any] = self._ranked(query, lists, compared, ranking, n, floor)
             return ranked
         return compare_all(query, compared, ranking, n, floor)
@@ -153,13 +153,13 @@ class RankedSets:
 
     def _least(self, sums: Scores, ranking: Ranking) -> Any:
         kind = ranking.weights is None
-        if kind not in self._lows:
+        if kind not in self._lower_bounds:
             with self._lock:
-                if kind not in self._lows:
-                    self._lows[kind] = _lows(sums)
-        return self._lows[kind]
+                if kind not in self._lower_bounds:
+                    self._lower_bounds[kind] = _lower_bounds(sums)
+        return self._lower_bounds[kind]
 
-    def _found_lists(self, sets: Sets) -> Lists | None:
+    def _lists_of(self, sets: Sets) -> Lists | None:
         """The lists, made after some questions, if there is memory for them."""
         if self._lists is None:
             self._questions += 1
@@ -185,8 +185,10 @@ class RankedSets:
         except IndexError:
             count = len(compared.sums)
             scratch = Met(np.zeros(count, np.float32), np.empty(count, np.uint32))
-        lows = self._least(compared.sums, ranking)
-        ranked = rank_sets(query, lists, compared, lows, ranking.measure.number, n, floor, scratch)
+        lower_bounds = self._least(compared.sums, ranking)
+        ranked = rank_sets(
+            query, lists, compared, lower_bounds, ranking.measure.number, n, floor, scratch
+        )
         self._scratch.append(scratch)
         return ranked
 
@@ -225,7 +227,7 @@ def compare_all(
     return numbers[best >= floor], best[best >= floor]
 
 
-def _lows(sums: Scores) -> Any:
+def _lower_bounds(sums: Scores) -> Any:
     from neardup.kernels.index.related import BLOCK
 
     return frozen(np.minimum.reduceat(sums, np.arange(0, len(sums), BLOCK)))

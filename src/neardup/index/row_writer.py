@@ -83,7 +83,7 @@ class RowWriter:
     def __init__(self, kind: AnyKind, store: Store, reach: float) -> None:
         """Write nothing yet."""
         self._kind, self._store, self._reach = kind, store, reach
-        self._asked = 0
+        self._queries = 0
 
     def offer_many(self, prepared: Prepared, stored: Stored) -> list[Answer]:
         """The answers to many documents, one after the other: see `offer`.
@@ -280,10 +280,10 @@ class RowWriter:
         store, column = self._store, added.column
         segment = self._kind.build(column, added.contents, np.arange(len(column)))
         queries = store.counters.queries
-        if queries != self._asked or store.is_searched_alone(len(column)):
+        if queries != self._queries or store.is_searched_alone(len(column)):
             # Somebody asks while rows are added, who would have to wait for it.
             segment.make_ready()
-            self._asked = queries
+            self._queries = queries
         undone, seen = store.undone, store.version  # in this order
         replaced = seen.numbers_of(column)
         with store.lock:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = [
     "ENTRIES_A_BUCKET",
     "Places",
-    "Room",
     "Sets",
+    "Workspace",
     "collapsed",
     "joined_sets",
     "order_of",
@@ -84,7 +84,7 @@ SLICE: Final = 1 << 23
 """The number of words that are made in memory before they are written."""
 
 
-class Room:
+class Workspace:
     """A place for the large arrays of a segment: memory, or files without a name.
 
     Args:
@@ -165,7 +165,7 @@ class Places(NamedTuple):
         return cls(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
-def collapsed(places: Places, room: Room) -> tuple[Sets, Any]:
+def collapsed(places: Places, workspace: Workspace) -> tuple[Sets, Any]:
     """The different sets by size; and where each of the given ones is among them, int64.
 
     Sets that stood in this order are read one after the other.
@@ -185,7 +185,7 @@ def collapsed(places: Places, room: Room) -> tuple[Sets, Any]:
         begins = offsets[first : last + 1] - offsets[first]
         gather_at(at, sizes, chosen[first:last], out, begins)
 
-    features = room.filled(room.ranges(np.diff(offsets)), offsets, write)
+    features = workspace.filled(workspace.ranges(np.diff(offsets)), offsets, write)
     return Sets(features, offsets), place_of
 
 
@@ -230,7 +230,7 @@ def sketch_words(features: float) -> int:
     return 1 if features < SKETCHED else 2 if features < 2 * SKETCHED else 4
 
 
-def sketches_of(sets: Sets, room: Room) -> Any:
+def sketches_of(sets: Sets, workspace: Workspace) -> Any:
     """Sketches of the sets in the form of the kernels: uint64 (m, words)."""
     from neardup.kernels.index.similar import make_sketches
 
@@ -240,13 +240,13 @@ def sketches_of(sets: Sets, room: Room) -> Any:
     def write(first: int, last: int, out: Any) -> None:
         make_sketches(features, offsets[first : last + 1], out, words)
 
-    ranges = room.ranges(np.full(sets.size, words))
+    ranges = workspace.ranges(np.full(sets.size, words))
     ends = np.arange(0, words * sets.size + 1, words)
-    return room.filled(ranges, ends, write).reshape(sets.size, words)
+    return workspace.filled(ranges, ends, write).reshape(sets.size, words)
 
 
 def postings_of(
-    sets: Sets, order: Order, settings: SimilaritySettings, room: Room
+    sets: Sets, order: Order, settings: SimilaritySettings, workspace: Workspace
 ) -> dict[str, Any]:
     """Postings of the sets: starts, entries, rest_starts, rest_entries.
 
@@ -272,30 +272,32 @@ def postings_of(
     def write(first: int, last: int, out: Any) -> None:
         put_in_order(features, offsets, order, ends, first, last, out)
 
-    keys = frozen(room.filled(room.ranges(np.diff(ends)), ends, write))
-    postings = _entries((keys, ends, prefixes, False), buckets, room)
+    keys = frozen(workspace.filled(workspace.ranges(np.diff(ends)), ends, write))
+    postings = _entries((keys, ends, prefixes, False), buckets, workspace)
     rest = np.zeros(3, np.uint32), np.empty(0, np.uint64)
     if has_rest:
-        rest = _entries((keys, ends, prefixes, True), len(sets.features) - buckets, room)
+        rest = _entries((keys, ends, prefixes, True), len(sets.features) - buckets, workspace)
     return dict(
         zip(("starts", "entries", "rest_starts", "rest_entries"), postings + rest, strict=True)
     )
 
 
-def _entries(placed: tuple[Any, Any, Any, bool], about: int, room: Room) -> tuple[Any, Any]:
+def _entries(
+    placed: tuple[Any, Any, Any, bool], about: int, workspace: Workspace
+) -> tuple[Any, Any]:
     """Starts and `about` entries, as Postings has them; for `placed` see `put_entries`."""
     from neardup.kernels.index.sets import count_buckets, put_entries
 
     bits = np.uint64(max(1, (about // ENTRIES_A_BUCKET).bit_length()))
     starts = np.zeros((1 << int(bits)) + 2, np.uint32)
     count_buckets(*placed, bits, starts)
-    edges = _edges(starts[1:], ENTRIES_A_RANGE) if room.is_on_disk else [0, 1 << int(bits)]
+    edges = _edges(starts[1:], ENTRIES_A_RANGE) if workspace.is_on_disk else [0, 1 << int(bits)]
 
     def write(first: int, last: int, out: Any) -> None:
         put_entries(*placed, bits, np.array([edges[first], edges[last]]), starts, out)
 
     ranges = [(i, i + 1) for i in range(len(edges) - 1)]
-    entries = room.filled(ranges, starts[1:][edges].astype(np.int64), write)
+    entries = workspace.filled(ranges, starts[1:][edges].astype(np.int64), write)
     return starts[:-1], entries
 
 

@@ -18,8 +18,8 @@ from neardup.index.ranking import RankedSets, all_living, living_sets
 from neardup.index.segment_files import id_arrays, write_arrays
 from neardup.index.set_arrays import (
     Places,
-    Room,
     Sets,
+    Workspace,
     collapsed,
     order_of,
     postings_of,
@@ -389,7 +389,7 @@ def arrays_of(
         set_of.append((np.cumsum(used) - 1 + before)[part.set_of])
         before += int(used.sum())
         places.append(Places.of(part.sets, used))
-    room = Room(folder, sum(int(each.sizes.sum()) for each in places))
+    room = Workspace(folder, sum(int(each.sizes.sum()) for each in places))
     sets, place_of = collapsed(Places.joined(places), room)
     del places
     documents = place_of[np.concatenate(set_of)]

@@ -57,7 +57,7 @@ LIMITED_QUERIES: Final = 64
 
 _HASH: Final = np.dtype(np.uint64)
 _NO_PARTS: Final = np.empty((0, PARTS), np.int64)
-_ROOMS: Final = list[tuple[Any, Any]]()
+_WORKSPACES: Final = list[tuple[Any, Any]]()
 """Rooms that no search is in. A list's `pop` and `append` are whole under the interpreter's lock,
 so each thread has a room to itself."""
 Part = tuple[HitRows, Any, Any]
@@ -188,21 +188,21 @@ class BySimilarity(SimilaritySettings):
         if len(content) > SEEKER_FEATURES:
             return self._hits_of_much(version, content, reach, most)
         try:
-            room, places = _ROOMS.pop()
+            workspace, places = _WORKSPACES.pop()
         except IndexError:
-            room, places = _new_room()
+            workspace, places = _new_workspace()
         parts, rows = _parts(segments) if segments else _NO_PARTS, tail.rows
         with rows.lock:  # see TailFeatures: the writer may append at any time
             count = seek(
                 content, parts, rows.places_of_arrays, tail.count, rows.made_for[0], reach, places
             )
         if count == 0:
-            _ROOMS.append((room, places))
+            _WORKSPACES.append((workspace, places))
             return Hits([], 0)
         # Copied before the room is given back: the next search writes over it.
-        hits = (room.parts, room.queries, room.numbers, room.scores)
+        hits = (workspace.parts, workspace.queries, workspace.numbers, workspace.scores)
         raw = tuple(each[:count].copy() for each in hits) if count > 0 else ()
-        _ROOMS.append((room, places))
+        _WORKSPACES.append((workspace, places))
         if not raw:
             return self._hits_of_much(version, content, reach, most)
         return Hits(*_sorted_hits(_living(segments, tail, raw, most), most))
@@ -372,12 +372,12 @@ def living_parts(version: Version[Sets]) -> list[SetRows]:
     return [part for part in parts if len(part.ids)]
 
 
-def _new_room() -> tuple[Any, Any]:
+def _new_workspace() -> tuple[Any, Any]:
     """New buffers for a search, and their addresses as the kernel takes them."""
-    from neardup.kernels.index.seeking import new_room, room_places
+    from neardup.kernels.index.seeking import new_workspace, workspace_places
 
-    room = new_room(SEEKER_FEATURES)
-    return room, room_places(room)
+    workspace = new_workspace(SEEKER_FEATURES)
+    return workspace, workspace_places(workspace)
 
 
 def _living(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from neardup.index.queries import Counters, Moment, Source
+from neardup.index.queries import Counters, Snapshot, Source
 
 if TYPE_CHECKING:
     import threading
@@ -46,7 +46,7 @@ class Store(Source, Protocol):
     def check_writable(self) -> None:
         """Raise UsageError if nothing can be written; may be called without the lock."""
 
-    def moment(self, *, committed: bool = False) -> Moment:
+    def snapshot(self, *, committed: bool = False) -> Snapshot:
         """A snapshot: the version and the attachments of its rows; needs no lock.
 
         With `committed` it is the last one that is on disk.

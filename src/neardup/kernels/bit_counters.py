@@ -112,19 +112,19 @@ def _adder(counters: int) -> Any:
 
     @intrinsic
     def add(
-        typingctx: Typing, slices: Type, at: Type, turned: Type, first: Type, planes: Type,  # noqa: ARG001 - Numba's protocol
+        typingctx: Typing, slices: Type, at: Type, flips: Type, first: Type, planes: Type,  # noqa: ARG001 - Numba's protocol
     ) -> Any:  # fmt: skip
         def codegen(context: Context, builder: Builder, signature: Signature, args: Values) -> Any:
             kinds = signature.args
-            turned = _load(context, builder, kinds[2], args[2], args[3], 0)[1]
+            flips = _load(context, builder, kinds[2], args[2], args[3], 0)[1]
             lines = _lines(context, builder, kinds[0], args[0], args[1])
-            turns = _spread(builder, turned)
+            turns = _spread(builder, flips)
             bits = [builder.xor(line, turn) for line, turn in zip(lines, turns, strict=True)]
             last = _add_to(context, builder, bits, kinds[4], args[4], counters)
             over = builder.bitcast(last, ir.IntType(64 * LANES))
             return builder.icmp_unsigned("!=", over, ir.Constant(over.type, -1))
 
-        return types.boolean(slices, types.int64, turned, types.int64, planes), codegen
+        return types.boolean(slices, types.int64, flips, types.int64, planes), codegen
 
     return add
 
@@ -227,34 +227,34 @@ def _sum_lanes8(typingctx: Typing, planes: Type) -> Any:  # noqa: ARG001
 
 
 def _add_plainly(
-    slices: Any, at: int, turned: Any, first: int, planes: Uint64s, counters: int
+    slices: Any, at: int, flips: Any, first: int, planes: Uint64s, counters: int
 ) -> bool:
     lines = slices[at : at + GROUP * LANES].reshape(GROUP, LANES)
-    bits = list(lines ^ turned[first : first + GROUP, None])
+    bits = list(lines ^ flips[first : first + GROUP, None])
     totals = planes[: (counters + 1) * LANES].reshape(counters + 1, LANES)
     totals[:] = _added(bits, list(totals.copy()), _Operations())
     return bool((~totals[-1]).any())
 
 
 @compiled_as(_add4)
-def count4(slices: Any, at: int, turned: Any, first: int, planes: Uint64s) -> bool:
+def count4(slices: Any, at: int, flips: Any, first: int, planes: Uint64s) -> bool:
     """Add 8 bits to each of 512 counters of 4 bits; whether one of them never overflowed.
 
     Args:
         slices: uint64, contiguous: from slices[at] on 8 lines of LANES words, the bits to be added.
         at: See `slices`.
-        turned: uint64, contiguous: line i is xored with turned[first + i].
-        first: See `turned`.
+        flips: uint64, contiguous: line i is xored with flips[first + i].
+        first: See `flips`.
         planes: uint64 (5 * LANES,), contiguous, changed: the counters' bits, the lowest first, and
             then which of them ever overflowed.
     """
-    return _add_plainly(slices, at, turned, first, planes, 4)
+    return _add_plainly(slices, at, flips, first, planes, 4)
 
 
 @compiled_as(_add15)
-def count15(slices: Any, at: int, turned: Any, first: int, planes: Uint64s) -> bool:
+def count15(slices: Any, at: int, flips: Any, first: int, planes: Uint64s) -> bool:
     """As `count4`, for counters of 15 bits: planes uint64 (16 * LANES,)."""
-    return _add_plainly(slices, at, turned, first, planes, 15)
+    return _add_plainly(slices, at, flips, first, planes, 15)
 
 
 @compiled_as(_add_words8)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from neardup.kernels.features.capacity import capacity_for
 from neardup.kernels.features.lookup import find
-from neardup.kernels.features.room import room_of
 from neardup.kernels.features.tokenise import SLACK, made_tokens, tokenise
 from neardup.kernels.features.xxh3 import hasher_of, xxh3_64, xxh3_runs
 from neardup.kernels.jit import inlined, inner, kernel, move
@@ -215,11 +215,11 @@ def search_block(
     seen = scratch[: shares.key_starts.size - 1]
     of = scratch[seen.size : seen.size + 2 * questions]
     lookups = scratch[seen.size + 2 * questions :]
-    room = room_of(data, offsets, cutting)
-    tokens, hasher = made_tokens(room), hasher_of(np.uint64(0))
-    hashes = np.empty(room.tokens + SLACK, np.uint64)
-    passing = np.empty(room.tokens + SLACK, np.int64)
-    shared = np.empty(min(seen.size, room.tokens + SLACK), np.int64)
+    capacity = capacity_for(data, offsets, cutting)
+    tokens, hasher = made_tokens(capacity), hasher_of(np.uint64(0))
+    hashes = np.empty(capacity.tokens + SLACK, np.uint64)
+    passing = np.empty(capacity.tokens + SLACK, np.int64)
+    shared = np.empty(min(seen.size, capacity.tokens + SLACK), np.int64)
     has_shares = seen.size > 0 and (shares.keyed.size > 0 or documents.size > 0)
     step = phrases[2].width - shares.width + 1
     hits, used = np.empty(_HITS, np.int64), np.int64(0)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from neardup.kernels.contamination import BY_SHARE, passes, sieve_of
+from neardup.kernels.features.capacity import capacity_for
 from neardup.kernels.features.places import find_places
-from neardup.kernels.features.room import room_of
 from neardup.kernels.features.tokenise import made_tokens, tokenise
 from neardup.kernels.features.xxh3 import hasher_of, xxh3_runs
 from neardup.kernels.jit import inner, kernel, making, move
@@ -294,8 +294,8 @@ def mark_passages(
         Marks; and int64 (passages, 4): begin and end of each passage, in bytes of `data` and in
         code points of the document, the best one of a pair first.
     """
-    room, pairs = room_of(data, offsets, cutting), hits.shape[0]
-    tokens, hasher = made_tokens(room), hasher_of(np.uint64(0))
+    capacity, pairs = capacity_for(data, offsets, cutting), hits.shape[0]
+    tokens, hasher = made_tokens(capacity), hasher_of(np.uint64(0))
     begins, ends = np.empty(tokens.starts.size, np.int64), np.empty(tokens.starts.size, np.int64)
     words, features = np.empty(begins.size, np.uint64), np.empty(begins.size, np.uint64)
     marks = Marks(

@@ -69,16 +69,16 @@ def copy8(source: Any, at: int, target: Any, to: int) -> None:
 
 
 @compiled_as(_exchange8)
-def exchange8(squares: Any, at: int, other: int, shift: Any, mask: Any) -> None:
+def exchange8(matrices: Any, at: int, other: int, shift: Any, mask: Any) -> None:
     """Exchange bits `mask` << `shift` of 8 words from `at` on with bits `mask` from `other` on."""
-    low, high = squares[at : at + LANES], squares[other : other + LANES]
+    low, high = matrices[at : at + LANES], matrices[other : other + LANES]
     differ = ((low >> shift) ^ high) & mask
     low ^= differ << shift
     high ^= differ
 
 
 @inner
-def turn(squares: Uint64s) -> None:
+def turn(matrices: Uint64s) -> None:
     """Turn eight squares in place: bit i of row j is bit j of row i."""
     half = np.int64(32)
     mask = np.uint64(0xFFFFFFFF)
@@ -86,7 +86,7 @@ def turn(squares: Uint64s) -> None:
     while half:
         row = np.int64(0)
         while row < 64:
-            exchange8(squares, row * LANES, (row + half) * LANES, np.uint64(half), mask)
+            exchange8(matrices, row * LANES, (row + half) * LANES, np.uint64(half), mask)
             row = (row + half + 1) & ~half
         half >>= 1
         mask ^= mask << np.uint64(half)
@@ -96,17 +96,17 @@ BLOCK_ROWS = 64 * LANES
 
 
 @inner
-def _load_squares(
-    words: Uint64s, width: int, w: int, first: int, count: int, squares: Uint64s
+def _load_matrices(
+    words: Uint64s, width: int, w: int, first: int, count: int, matrices: Uint64s
 ) -> None:
     """Bring word w of 512 rows from `first` on to eight squares; those from `count` on are 0."""
     for lane in range(LANES):
         low = first + 64 * lane
         square_rows = min(max(count - low, 0), 64)
         for i in range(square_rows):
-            squares[i * LANES + lane] = words[(low + i) * width + w]
+            matrices[i * LANES + lane] = words[(low + i) * width + w]
         for i in range(square_rows, 64):
-            squares[i * LANES + lane] = np.uint64(0)
+            matrices[i * LANES + lane] = np.uint64(0)
 
 
 @kernel
@@ -126,12 +126,12 @@ def slice_rows(
     count = np.int64(len(words) // width)
     blocks = (count + BLOCK_ROWS - 1) // BLOCK_ROWS
     stride = np.int64(len(slices)) // blocks
-    squares = np.empty(BLOCK_ROWS, np.uint64)
+    matrices = np.empty(BLOCK_ROWS, np.uint64)
     for block in range(first, last):
         for w in range(width):
-            _load_squares(words, width, w, block * BLOCK_ROWS, count, squares)
-            turn(squares)
+            _load_matrices(words, width, w, block * BLOCK_ROWS, count, matrices)
+            turn(matrices)
             for bit in range(64):
                 place = places[64 * w + bit]
                 if place >= 0:
-                    copy8(squares, bit * LANES, slices, block * stride + place * LANES)
+                    copy8(matrices, bit * LANES, slices, block * stride + place * LANES)

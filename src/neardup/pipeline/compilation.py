@@ -135,12 +135,12 @@ def _calibrate() -> None:
     from neardup.fingerprinting.recipe import Recipe
     from neardup.pipeline.calibration.calibrate import CalibrationOptions, calibrate_files
     from neardup.pipeline.calibration.edits import Aim
-    from neardup.pipeline.calibration.questions import QuestionsAsked, compare_questions
+    from neardup.pipeline.calibration.questions import ComparisonOptions, compare_questions
 
     with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
         few, read, limits = _few_documents(folder), ReadOptions(), Limits()
         calibrate_files([few], CalibrationOptions(similarity=0.8), Recipe(), read, limits)
-        compare_questions([few], QuestionsAsked(Aim(), DEFAULT_QUESTION, 0), read, limits)
+        compare_questions([few], ComparisonOptions(Aim(), DEFAULT_QUESTION, 0), read, limits)
 
 
 def _find_leaks() -> None:

@@ -320,10 +320,10 @@ def _texts_at(
     decision: Decision,
     rows: set[int],
 ) -> dict[int, str]:
-    from neardup.pipeline.evidence.gather import texts_beside
+    from neardup.pipeline.evidence.gather import texts_with_references
     from neardup.pipeline.evidence.pair_texts import texts_at  # a run without a report needs none
 
-    return texts_beside(partial(texts_at, sources, read), reference, decision)(rows)
+    return texts_with_references(partial(texts_at, sources, read), reference, decision)(rows)
 
 
 def dedup_texts(

@@ -157,9 +157,9 @@ def estimate_run(
         sample.left = max(0, mixed.size - MOST_INPUTS)
         for number in mixed[:MOST_INPUTS].tolist():
             _read_front(number, sources[number], reader, read, sample)
-        begun = time.perf_counter()
+        start = time.perf_counter()
         documents = reader.finish()
-        sample.taking += time.perf_counter() - begun
+        sample.taking += time.perf_counter() - start
         return _extrapolated(documents, rule, choice, limits, sample)
 
 
@@ -171,15 +171,15 @@ def _read_front(
     share = max(LEAST_BYTES, SAMPLE_BYTES * nbytes // max(1, sample.total))
     batches = source.batches(replace(read, batch_bytes=BATCH_BYTES), sample.rejects)
     while True:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         batch = next(batches, None)
-        sample.reading += time.perf_counter() - begun
+        sample.reading += time.perf_counter() - start
         if batch is None:
             passed = nbytes
             break
-        begun = time.perf_counter()
+        start = time.perf_counter()
         reader.add(number, batch)
-        sample.taking += time.perf_counter() - begun
+        sample.taking += time.perf_counter() - start
         passed += batch.nbytes
         documents += len(batch.texts)
         if passed >= share:
@@ -200,9 +200,9 @@ def _extrapolated(
     features = round(int(documents.sizes.sum()) * scale) if rule.by_features else 0
     work = Work()
     if rule.by_features:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         match(documents, rule, choice, limits, work=work)
-        matching = (time.perf_counter() - begun) * scale**GROWTH
+        matching = (time.perf_counter() - start) * scale**GROWTH
         search, tables = "features, exact: rare ones first", 0
         candidates = round(work.candidates * scale**GROWTH)
     else:

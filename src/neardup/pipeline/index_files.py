@@ -139,7 +139,7 @@ def add_files(
             inputs.write(np.array(passed, np.bool_), output, progress or Quiet())
         rejected = inputs.finish(states.total())
         index.commit()
-        notes, warnings = inputs.told()
+        notes, warnings = inputs.messages()
     count, stored = len(index), states["new"] + states["replaced"]
     return IndexSummary(
         states.total() + rejected, stored, stored - (count - before), states["stored"],
@@ -210,7 +210,7 @@ def ask_files(
         else:
             write_table(inputs.written, output, HITS, near(index), csv_safe=safe)
         counts["rejected"] = inputs.finish(counts["queries"])
-        notes, warnings = inputs.told()
+        notes, warnings = inputs.messages()
     return QuerySummary(
         **counts, seconds=watch.stop(), output=output, notes=notes, warnings=warnings
     )
@@ -268,7 +268,7 @@ class _Inputs:
         is_known = bool(sizes) and None not in sizes
         watch.begin(step, sum(size or 0 for size in sizes) if is_known else None)
 
-    def told(self) -> tuple[list[str], list[str]]:
+    def messages(self) -> tuple[list[str], list[str]]:
         """Notes and warnings about what was read, a line each."""
         notes, warnings = messages(self._sources, self.written)
         return notes, [*warnings, *filter(None, [self._doubt])]

@@ -205,20 +205,20 @@ class IndexStats:
     """The statistics of an index, and the costs of the ways to search it.
 
     Args:
-        held: As DurableIndex.stats gives it.
+        stats: As DurableIndex.stats gives it.
         plans: Compared for as many documents as it has; None where it has none.
     """
 
-    held: dict[str, Any]
+    stats: dict[str, Any]
     plans: PlanTable | SimilarPlanTable | None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for `--json`."""
-        return {**self.held, "plans": self.plans.to_pylist() if self.plans else []}
+        return {**self.stats, "plans": self.plans.to_pylist() if self.plans else []}
 
     def __str__(self) -> str:
         """Lines for people."""
-        stats = self.held
+        stats = self.stats
         by_distance = "similarity" not in stats
         lines = [
             f"documents    {stats['documents']:,}, and {stats['removed']:,} removed, to compact",

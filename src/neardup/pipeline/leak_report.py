@@ -87,7 +87,7 @@ def _shown(finding: Finding, document: str, benchmark: BenchmarkQuestions) -> Le
         rule=findings_table([finding], benchmark.questions)["rule"][0].as_py(),
         share=finding.share,
         run=finding.run,
-        asked=shared_parts(question[:MOST_CHARACTERS], finding, benchmark.questions),
+        parts=shared_parts(question[:MOST_CHARACTERS], finding, benchmark.questions),
         before=finding.before,
         passage=shared_parts(finding.text[:MOST_CHARACTERS], finding, benchmark.questions),
         after=finding.after,

@@ -84,7 +84,7 @@ def pairs_file(
         reader = FingerprintReader(files)
         check_width(distance, reader.bits)
         watch.begin("read", 8 * -(-reader.bits // 64) * reader.rows)
-        batches = _told(reader.batches(), shown)
+        batches = _with_progress(reader.batches(), shown)
         with open_rows(batches, reader.bits, limits.tmp) as (rows, bits):
             watch.begin("match")
             with joined_rows(rows, bits, distance, plan, limits, shown) as joined:
@@ -204,7 +204,7 @@ def fingerprint_files_of(paths: str | Sequence[str]) -> list[str]:
     return files
 
 
-def _told(batches: Iterator[Any], progress: Progress) -> Iterator[Any]:
+def _with_progress(batches: Iterator[Any], progress: Progress) -> Iterator[Any]:
     for batch in batches:
         yield batch
         progress.advance(batch.nbytes)
@@ -340,7 +340,7 @@ def new_pairs_file(
         watch.begin("match", BYTES * words * against.rows)
         count = 0
 
-        def found() -> Iterator[pa.RecordBatch]:
+        def pair_rows() -> Iterator[pa.RecordBatch]:
             nonlocal count
             for batch in _with_ids(
                 values, ids, against, (distance, reader.bits, plan), limits, shown
@@ -348,7 +348,7 @@ def new_pairs_file(
                 count += len(batch)
                 yield batch
 
-        write_table(written, output, NAMED_PAIRS, found(), csv_safe=csv_safe)
+        write_table(written, output, NAMED_PAIRS, pair_rows(), csv_safe=csv_safe)
         written.commit()
     rows, bits = reader.rows + against.rows, reader.bits
     return PairsSummary(rows, count, distance, bits, plan, output, 0, seconds=watch.stop())

@@ -33,15 +33,15 @@ def unused_memory(root: Path = ROOT) -> int | None:
 
 def allowed_processors(root: Path = ROOT) -> int | None:
     """The number of processors that this process may use, 1 or more; None without a limit."""
-    shares = []
+    quotas = []
     for folder in _folders(root, "cpu"):
         quota, _, period = _text(folder / "cpu.max").partition(" ")
         if not quota:
             quota, period = _text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us")
         with contextlib.suppress(ValueError):  # "max", or nothing
             if int(quota) > 0 and int(period) > 0:
-                shares.append(max(1, math.ceil(int(quota) / int(period))))
-    return min(shares, default=None)
+                quotas.append(max(1, math.ceil(int(quota) / int(period))))
+    return min(quotas, default=None)
 
 
 def _memory(root: Path) -> Iterator[tuple[int, int]]:

@@ -41,7 +41,7 @@ class Stopwatch:
     def __init__(self, progress: Progress) -> None:
         """Start the clock of the whole run."""
         self._progress = progress
-        self._started = self._begun = time.perf_counter()
+        self._started = self._step_start = time.perf_counter()
         self._step: str | None = None
         self._seconds: dict[str, float] = {}
 
@@ -60,8 +60,8 @@ class Stopwatch:
         now = time.perf_counter()
         if self._step is not None:
             before = self._seconds.get(self._step, 0.0)
-            self._seconds[self._step] = round(before + now - self._begun, 4)
-        self._begun, self._step = now, None
+            self._seconds[self._step] = round(before + now - self._step_start, 4)
+        self._step_start, self._step = now, None
 
 
 def shown(text: str, *, lines: bool = False) -> str:

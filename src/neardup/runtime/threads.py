@@ -126,14 +126,14 @@ def in_threads(workers: int, work: Callable[[int, Any], None], tasks: Iterable[A
 
     with ThreadPoolExecutor(workers) as pool:
         try:
-            begun = []
+            futures = []
             for slot in range(workers):
                 # No thread starts once the main thread has ended, nor beyond the system's limit.
                 with contextlib.suppress(RuntimeError):
-                    begun.append(pool.submit(run, slot))
-            if not begun:
+                    futures.append(pool.submit(run, slot))
+            if not futures:
                 run(0)
-            for done in begun:
+            for done in futures:
                 done.result()
         except BaseException:
             stopped.set()

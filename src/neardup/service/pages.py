@@ -133,15 +133,15 @@ def _answer(index: DurableIndex, text: str) -> str:
     if not explained.features:
         near = "<p>It has no tokens, so nothing is near it.</p>"
     elif not hits:
-        near = f"<p>Nothing is: it would be new. Asked for: {_asked(index)}.</p>"
+        near = f"<p>Nothing is: it would be new. Asked for: {_question(index)}.</p>"
     else:
         cards = "".join(_card(index, text, hit, number) for number, hit in enumerate(hits, 1))
         more = f" The closest {len(hits)} are shown." if hits.total > len(hits) else ""
-        near = f"<p><b>{count(hits.total)}</b> near it ({_asked(index)}).{more}</p>{cards}"
+        near = f"<p><b>{count(hits.total)}</b> near it ({_question(index)}).{more}</p>{cards}"
     return f'<section id="near"><h2>Near it</h2>{near}</section>{_made(explained)}'
 
 
-def _asked(index: DurableIndex) -> str:
+def _question(index: DurableIndex) -> str:
     if index.by == "similarity":
         return f"{index.measure} similarity of {index.similarity:g} or more"
     return f"up to {index.distance} of {index.bits} bits"

@@ -126,8 +126,8 @@ class _Connection:
         self._reading.cancel()
 
     async def _read_all(self) -> None:
-        gone = ConnectionError, asyncio.IncompleteReadError, TimeoutError
-        with contextlib.suppress(*gone):
+        closed = ConnectionError, asyncio.IncompleteReadError, TimeoutError
+        with contextlib.suppress(*closed):
             while True:
                 try:
                     command = await self._read()
@@ -175,7 +175,7 @@ class _Connection:
             return _error(problem)
         if right == "read":
             before = list(self._writes)
-            return asyncio.create_task(self._asked(items, before, is_one=count == 1))
+            return asyncio.create_task(self._query(items, before, is_one=count == 1))
         task = asyncio.create_task(self._written(items, is_one=count == 1))
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)
@@ -235,7 +235,7 @@ class _Connection:
         rows = [Document(_id(data, kind), text) for data, text in items]
         return await self._answered("seen", rows, lambda found: found.state in _NEW, is_one=is_one)
 
-    async def _asked(
+    async def _query(
         self, items: list[tuple[bytes, str]], before: list[asyncio.Task[bytes]], *, is_one: bool
     ) -> bytes:
         if before:

@@ -95,7 +95,7 @@ class _Lines:
         self._limits = limits
         self._rows = deque[tuple[Any, int]]()
         self._nbytes, self._is_done = 0, False
-        self._more, self._room = asyncio.Event(), asyncio.Event()
+        self._more, self._has_capacity = asyncio.Event(), asyncio.Event()
 
     async def read(self, request: Request, decoder: msgspec.json.Decoder[Any]) -> None:
         """Read to the end of the body; a bad line becomes its Problem."""
@@ -112,8 +112,8 @@ class _Lines:
                 if self._rows:
                     self._more.set()
                 while self._is_ahead:
-                    self._room.clear()
-                    await self._room.wait()
+                    self._has_capacity.clear()
+                    await self._has_capacity.wait()
         finally:
             self._is_done = True
             self._more.set()
@@ -136,7 +136,7 @@ class _Lines:
             rows.append(row)
             size += nbytes
         self._nbytes -= size
-        self._room.set()
+        self._has_capacity.set()
         return rows
 
 
@@ -151,7 +151,7 @@ class _Answers:
         self._request = request
         self._unsent = deque[bytes]()
         self._nbytes, self._is_done = 0, False
-        self._more, self._room = asyncio.Event(), asyncio.Event()
+        self._more, self._has_capacity = asyncio.Event(), asyncio.Event()
         self.began = False
         """Whether there was an answer."""
         self.is_whole = True
@@ -181,10 +181,10 @@ class _Answers:
             ClientGoneError: If it still reads nothing.
         """
         while self._nbytes > MOST_UNSENT:
-            self._room.clear()
+            self._has_capacity.clear()
             try:
                 async with asyncio.timeout(seconds):
-                    await self._room.wait()
+                    await self._has_capacity.wait()
             except TimeoutError:
                 raise ClientGoneError from None
 
@@ -203,7 +203,7 @@ class _Answers:
                 body = self._unsent.popleft()
                 await request.send({"type": "http.response.body", "body": body, "more_body": True})
                 self._nbytes -= len(body)
-                self._room.set()
+                self._has_capacity.set()
             if is_done:
                 if self.is_whole:
                     await request.send({"type": "http.response.body", "body": b""})

@@ -54,8 +54,8 @@ def rarity(sets: FeatureSets, workers: int) -> tuple[Any, Any]:
     bits = max(
         LEAST_CELL_BITS, min((cell_count - 1).bit_length(), sets.cell_limit.bit_length() - 1)
     )
-    room = max(1 << LEAST_CELL_BITS, sets.cell_limit // 4)
-    cells, beyond = _count(sets.features, bits, workers, room, sets.forget)
+    capacity = max(1 << LEAST_CELL_BITS, sets.cell_limit // 4)
+    cells, beyond = _count(sets.features, bits, workers, capacity, sets.forget)
     width = cells.size // len(beyond)
 
     def rank(_: int, number: int) -> None:
@@ -78,9 +78,9 @@ def count_features(features: Any, bits: int, workers: int = 1) -> Any:
 
 
 def _count(
-    features: Any, bits: int, workers: int, room: int, forget: Callable[[], None]
+    features: Any, bits: int, workers: int, capacity: int, forget: Callable[[], None]
 ) -> tuple[Any, list[Any]]:
-    """The counts, and by ranges of equal length those beyond; `room` features are in hand."""
+    """The counts, and by ranges of equal length those beyond; `capacity` features are in hand."""
     from neardup.kernels.similarity.rare_keys import (
         beyond_slots,
         cells_by_bin,
@@ -94,10 +94,10 @@ def _count(
     cells, slots = np.zeros(1 << bits, np.uint8), beyond_slots(features.size)
     beyond = [np.zeros((slots, 2), np.int64) for _ in range(1 << tables_log2)]
     together = 1 << (bins_log2 - tables_log2)
-    room = min(room, SLICE_FEATURES)
-    numbers = np.empty(min(room, features.size), np.uint32)
-    for begin in range(0, features.size, room):
-        part = frozen(features[begin : begin + room])
+    capacity = min(capacity, SLICE_FEATURES)
+    numbers = np.empty(min(capacity, features.size), np.uint32)
+    for begin in range(0, features.size, capacity):
+        part = frozen(features[begin : begin + capacity])
 
         def by_bins(first: int, last: int, counts: Any, part: Any = part) -> None:
             count_bins(part, first, last, bin_shift, counts)

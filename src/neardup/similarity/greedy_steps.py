@@ -150,10 +150,10 @@ class GreedySteps:
         """Match the documents of a step one after the other; how long that took."""
         from neardup.kernels.similarity.match_documents import match_greedy
 
-        begun = time.thread_time()
+        start = time.thread_time()
         postings = self._index.postings
         match_greedy(documents, self._sets, self._condition, keys, postings, walk, stop)
-        return time.thread_time() - begun
+        return time.thread_time() - start
 
     def _step_in_threads(self, documents: Any, keys: Keys, walk: Walk, stop: Any) -> float:
         """Match the documents of a step in threads; how long that took, all of them together."""
@@ -162,7 +162,7 @@ class GreedySteps:
         from neardup.kernels.similarity.match_documents import match_greedy
 
         seconds = self._look_up(documents, keys, walk, stop)
-        begun = time.thread_time()
+        start = time.thread_time()
         count = int(keys.offsets[-1] - keys.offsets[0])
         marks = np.zeros((1 << (MARKS_A_KEY * count // 64).bit_length(), 2), np.uint64)
         shared = Shared(*shared_keys(documents, keys, walk.match, marks))
@@ -173,7 +173,7 @@ class GreedySteps:
         match_greedy(documents, *arguments, self._fresh.postings, walk, stop)
         insert_kept(documents, self._sets, self._condition, keys, self._index.postings, walk)
         self._index.add_verified(self._fresh.verified - verified)
-        return seconds + time.thread_time() - begun
+        return seconds + time.thread_time() - start
 
     def _look_up(self, documents: Any, keys: Keys, walk: Walk, stop: Any) -> float:
         """Match documents with those of the index in threads; seconds of all of them."""
@@ -189,14 +189,14 @@ class GreedySteps:
         slices = iter(list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)))
 
         def run(own: Walk, todo: Iterator[tuple[int, int]]) -> tuple[float, int]:
-            begun, used = time.thread_time(), np.zeros_like(postings.used)
+            start, used = time.thread_time(), np.zeros_like(postings.used)
             for first, last in todo:
                 part = keys._replace(offsets=keys.offsets[first : last + 1])
                 match_greedy(
                     documents[first:last], self._sets, self._condition, part,
                     postings._replace(used=used), own, stop,
                 )  # fmt: skip
-            return time.thread_time() - begun, int(used[VERIFIED])
+            return time.thread_time() - start, int(used[VERIFIED])
 
         # Threads only look up: the index stands still, and each writes the results of its own
         # documents. Marks of what was seen are scratch, so every thread has its own.

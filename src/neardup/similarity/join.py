@@ -344,9 +344,9 @@ class _Run:
 
     def _timed_keys(self, documents: Any) -> tuple[Any, Keys, float]:
         """As `_keys_and_sketches`, and how many seconds of the processor that took."""
-        begun = time.thread_time()
+        start = time.thread_time()
         documents, keys = self._keys_and_sketches(documents)
-        return documents, keys, time.thread_time() - begun
+        return documents, keys, time.thread_time() - start
 
     def _prefixes(self) -> Any:
         """The most keys of each document, about; int64 (n,)."""

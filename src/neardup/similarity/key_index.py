@@ -106,8 +106,8 @@ class KeyIndex:
             most, bytes_a_row = ROWS_A_KEY * most_keys() + 1, rows.strides[0] + folds.strides[0]
             limit = BYTES_AT_ONCE if self._spill is None else self._spill.limit
             at_once = limit // bytes_a_row
-            room = min(most, at_once if needed <= at_once else needed + needed // 2)
-            self._rows = rows = _longer(rows, used, max(needed, room))
+            capacity = min(most, at_once if needed <= at_once else needed + needed // 2)
+            self._rows = rows = _longer(rows, used, max(needed, capacity))
             self._folds = folds = _longer(folds, used, len(rows) + self._behind)
         slots = int(self._used[SLOTS]) + keys
         if 2 * slots > len(table):

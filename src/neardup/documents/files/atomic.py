@@ -20,7 +20,7 @@ from neardup.runtime.storage.durable_files import sync_folder
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    Told = Callable[[list[str]], Any]
+    Notify = Callable[[list[str]], Any]
 
 __all__ = ["STANDARD_OUTPUT", "AtomicFile", "AtomicFolder", "Output", "RemoteFile", "is_device"]
 
@@ -48,7 +48,7 @@ class Output(Protocol):
         """Close and remove everything temporary."""
 
 
-def _tell_nobody(_: list[str]) -> None:
+def _notify_nobody(_: list[str]) -> None:
     """Ignore a note about a temporary file."""
 
 
@@ -60,14 +60,14 @@ class AtomicFile:
 
     Args:
         path: The final one.
-        told: As in OutputSet.
+        notify: As in OutputSet.
     """
 
     closed = False
 
-    def __init__(self, path: str, tell: Told = _tell_nobody) -> None:
+    def __init__(self, path: str, notify: Notify = _notify_nobody) -> None:
         """Open the temporary file; FileError if that fails."""
-        self.path, self._told = path, tell
+        self.path, self._notify = path, notify
         self.ends_line = True
         self._count = 0
         self._final: Path | None = None
@@ -88,13 +88,13 @@ class AtomicFile:
         if is_device(self.path):
             return Path(self.path).open("wb", buffering=_BUFFER_BYTES)
         self._final = Path(self.path).resolve()
-        temporary = self._beside(self._final, "tmp")
-        self._told([str(temporary), str(temporary.with_suffix(".old"))])
+        temporary = self._sibling(self._final, "tmp")
+        self._notify([str(temporary), str(temporary.with_suffix(".old"))])
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         self._temporary = temporary
         return os.fdopen(descriptor, "wb", _BUFFER_BYTES)
 
-    def _beside(self, final: Path, ending: str) -> Path:
+    def _sibling(self, final: Path, ending: str) -> Path:
         return final.with_name(f".{final.name[:50]}.{self._mark}.{ending}")
 
     def write(self, data: bytes | memoryview) -> int:
@@ -166,7 +166,7 @@ class AtomicFile:
             return
         # A link, not a rename: the final path has a whole file at every moment, the old or the new
         # one. A file system without links loses the way back, and nothing else.
-        backup = self._beside(self._final, "old")
+        backup = self._sibling(self._final, "old")
         with contextlib.suppress(OSError):
             backup.hardlink_to(self._final)
             self._backup = backup
@@ -212,18 +212,18 @@ class AtomicFile:
 class RemoteFile(AtomicFile):
     """One output behind a URI: written to a local temporary file, and uploaded when published."""
 
-    def __init__(self, path: str, tmp: str | None, tell: Told = _tell_nobody) -> None:
+    def __init__(self, path: str, tmp: str | None, notify: Notify = _notify_nobody) -> None:
         """Open the temporary file in folder `tmp`; UsageError for a URI that cannot be used."""
         self._fs, self._key = locate(path)
         self._tmp = tmp
         self._is_published = False
         self._old: str | None = None
-        super().__init__(path, tell)
+        super().__init__(path, notify)
 
     def _open(self) -> BinaryIO:
         descriptor, name = tempfile.mkstemp(".tmp", ASIDE_PREFIX, self._tmp)
         self._temporary = Path(name)
-        self._told([name])
+        self._notify([name])
         return os.fdopen(descriptor, "wb", _BUFFER_BYTES)
 
     def publish(self) -> None:
@@ -270,7 +270,7 @@ class AtomicFolder:
     The folder must not exist, or be empty.
     """
 
-    def __init__(self, path: str, tmp: str | None, tell: Told = _tell_nobody) -> None:
+    def __init__(self, path: str, tmp: str | None, notify: Notify = _notify_nobody) -> None:
         """Make the temporary folder; FileError if that fails."""
         self.path = path
         self._is_remote = is_uri(path)
@@ -280,11 +280,11 @@ class AtomicFolder:
         try:
             if self._is_remote:
                 self._temporary = Path(tempfile.mkdtemp(".tmp", ASIDE_PREFIX, tmp))
-                tell([str(self._temporary)])
+                notify([str(self._temporary)])
             else:
                 name = f".{self._final.name[:50]}.{secrets.token_hex(4)}.tmp"
                 self._temporary = self._final.with_name(name)
-                tell([str(self._temporary)])
+                notify([str(self._temporary)])
                 self._temporary.mkdir()
         except OSError as error:
             raise file_error(path, "create the folder", error) from None

@@ -179,9 +179,9 @@ class ByteReader:
         if longest is None:
             return block + self._buffered.readline()
         begin = block.rfind(b"\n") + 1
-        room = longest + 1 - (len(block) - begin)
-        rest = self._buffered.readline(room)
-        if len(rest) < room or rest.endswith(b"\n"):
+        limit = longest + 1 - (len(block) - begin)
+        rest = self._buffered.readline(limit)
+        if len(rest) < limit or rest.endswith(b"\n"):
             return block + rest
         line = block[begin:] + rest
         nbytes, quotes = len(line), line.count(b'"')
@@ -311,7 +311,7 @@ class _Xz:
 
     def __init__(self, file: io.RawIOBase) -> None:
         self._file = file
-        self._stream, self._rest = self._begun(), b""
+        self._stream, self._rest = self._new_stream(), b""
 
     def readinto(self, buffer: Any) -> int:
         try:
@@ -328,7 +328,7 @@ class _Xz:
                 rest = rest or (self._file.read(_BUFFER_BYTES) or b"").lstrip(b"\0")
                 if not rest:
                     return b""
-                self._stream, self._rest = self._begun(), rest
+                self._stream, self._rest = self._new_stream(), rest
             if not self._rest and self._stream.needs_input:
                 self._rest = self._file.read(_BUFFER_BYTES) or b""
                 if not self._rest:
@@ -338,7 +338,7 @@ class _Xz:
                 return data
 
     @staticmethod
-    def _begun() -> lzma.LZMADecompressor:
+    def _new_stream() -> lzma.LZMADecompressor:
         return lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_BYTES)
 
 

@@ -34,7 +34,7 @@ class OutputSet:
     Args:
         inputs: Paths that no output may replace.
         tmp: Folder for what waits for its upload to a URI; the system's own if None.
-        told: Called with the paths of what is temporary before an output begins, so that whoever
+        notify: Called with the paths of what is temporary before an output begins, so that whoever
             cleans up after a killed process can know them; behind a URI just after.
 
     Example:
@@ -47,10 +47,10 @@ class OutputSet:
         self,
         inputs: Iterable[str | None] = (),
         tmp: str | None = None,
-        tell: Callable[[list[str]], None] | None = None,
+        notify: Callable[[list[str]], None] | None = None,
     ) -> None:
         """Remember the inputs."""
-        self._told = (tell,) if tell is not None else ()
+        self._notify = (notify,) if notify is not None else ()
         self._tmp = tmp
         self._inputs = [path for path in inputs if path is not None]
         self._files: list[Output] = []
@@ -75,11 +75,11 @@ class OutputSet:
         if not is_uri(path) and not is_device(path) and Path(path).exists():
             self.replaced.append(path)
         if not is_uri(path) and is_device(path):  # which may wait for its reader
-            return self._begun(lambda: AtomicFile(path, *self._told))
+            return self._begin(lambda: AtomicFile(path, *self._notify))
         with uninterrupted():
             if is_uri(path):
-                return self._begun(lambda: RemoteFile(path, self._tmp, *self._told))
-            return self._begun(lambda: AtomicFile(path, *self._told))
+                return self._begin(lambda: RemoteFile(path, self._tmp, *self._notify))
+            return self._begin(lambda: AtomicFile(path, *self._notify))
 
     def finished(self, path: str) -> Path:
         """The path of an output's bytes until the commit, now complete."""
@@ -102,9 +102,9 @@ class OutputSet:
         if not is_uri(path):
             self.create_folder(str(Path(path).resolve().parent))
         with uninterrupted():
-            return self._begun(lambda: AtomicFolder(path, self._tmp, *self._told))
+            return self._begin(lambda: AtomicFolder(path, self._tmp, *self._notify))
 
-    def _begun(self, begin: Callable[[], T]) -> T:
+    def _begin(self, begin: Callable[[], T]) -> T:
         file = begin()
         self._files.append(file)
         return file

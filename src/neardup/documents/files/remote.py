@@ -96,7 +96,7 @@ class RemoteInput:
         self.name = uri
         self.path: str | None = uri
         self._fs, self._key = locate(uri)
-        info = self._found()
+        info = self._info()
         if info["type"] != "file":
             raise FileError(f"cannot read {uri}: it is a directory; name the files in it")
         self.nbytes: int | None = info.get("size")
@@ -113,7 +113,7 @@ class RemoteInput:
     def check_unchanged(self) -> None:
         """Raise FileError if the file's size, time or tag changed."""
         self._fs.invalidate_cache(self._key)
-        if _state(self._found()) != self._state:
+        if _state(self._info()) != self._state:
             raise FileError(
                 f"{self.name} changed while it was being read; run again when it is complete"
             )
@@ -125,7 +125,7 @@ class RemoteInput:
     def close(self) -> None:
         """Do nothing: the file stays where it is."""
 
-    def _found(self) -> dict[str, Any]:
+    def _info(self) -> dict[str, Any]:
         with remote_errors(self.name, "read"):
             info: dict[str, Any] = self._fs.info(self._key)
             return info

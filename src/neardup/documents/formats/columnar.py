@@ -179,7 +179,7 @@ class ColumnarSource(Source):
         return DataError(f"{self.name}: not a readable {self.title} file: {reason}; write it again")
 
     def _check_columns(self, schema: pa.Schema, options: ReadOptions) -> None:
-        for name, option, expected, tests in _wanted(options):
+        for name, option, expected, tests in _expectations(options):
             check_names(self.name, schema.names, name)
             kind = type_of(schema, name)
             if kind is None:
@@ -256,7 +256,7 @@ def _required(options: ReadOptions) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _wanted(options: ReadOptions) -> Iterator[tuple[str, str, str, tuple[Any, ...]]]:
+def _expectations(options: ReadOptions) -> Iterator[tuple[str, str, str, tuple[Any, ...]]]:
     """Each column with its option, what it must be, in words, and tests of the type."""
     for name in options.text:
         yield name, "--text", "a string or a list of strings", (_is_text, is_list_of_text)
@@ -267,7 +267,7 @@ def _wanted(options: ReadOptions) -> Iterator[tuple[str, str, str, tuple[Any, ..
         yield options.within, "--within", "a string, whole numbers or a boolean", tests
     order = options.order
     if order is not None:
-        yield order.field, order.advice, order.wanted, (order.takes,)
+        yield order.field, order.advice, order.expected_type, (order.takes,)
 
 
 def _is_text(kind: pa.DataType) -> bool:

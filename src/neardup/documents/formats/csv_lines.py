@@ -74,7 +74,7 @@ class CsvFields:
         options: What is read.
         delimiter: One ASCII character.
         width: Columns of the header.
-        wanted: Where the options' fields are among them, in that order.
+        columns: Where the options' fields are among them, in that order.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class CsvFields:
         self._options = options
         self._delimiter = np.uint8(ord(delimiter))
         self._width = width
-        self._wanted = np.array(columns, np.int64)
+        self._columns = np.array(columns, np.int64)
         self._tail = np.empty(64, np.uint8)
         self._marks = np.empty(0, np.int32)
         self._line_numbers = np.empty(0, np.int32)
@@ -108,13 +108,13 @@ class CsvFields:
         if count <= 0:
             return None
         ends, accepted = np.empty(lines, np.int64), np.empty(lines, np.bool_)
-        rows, places = np.empty(lines, np.int64), np.empty((len(self._wanted), lines, 2), np.int32)
+        rows, places = np.empty(lines, np.int64), np.empty((len(self._columns), lines, 2), np.int32)
         marked = Marked(self._marks, self._quotes, self._line_numbers)
         located = Records(ends, accepted, rows, places)
-        records = walk_marks(data, marked, count, self._width, self._wanted, located)
+        records = walk_marks(data, marked, count, self._width, self._columns, located)
         if records < 0:
             return None
-        columns = [self._column(data, places[i], records) for i in range(len(self._wanted))]
+        columns = [self._column(data, places[i], records) for i in range(len(self._columns))]
         order = self._options.order
         if order is not None:
             try:

@@ -154,15 +154,15 @@ class JsonlSource(TextSource):
         """
         fields = JsonFields(options)
 
-        def found(part: _Part) -> tuple[_Part, Fields | None]:
+        def parse_part(part: _Part) -> tuple[_Part, Fields | None]:
             return part, fields.find(part.data) if part.by_kernel else None
 
         parts, threads = self._blocks(reader, options), options.workers
         if threads == 1 or not self.is_here or (self.nbytes or 0) <= _PART_BYTES:
-            yield from map(found, parts)
+            yield from map(parse_part, parts)
         else:
             most = _BYTES_A_THREAD * threads
-            yield from ahead(threads, found, parts, lambda part: len(part.data), most)
+            yield from ahead(threads, parse_part, parts, lambda part: len(part.data), most)
 
     def _blocks(self, reader: ByteReader, options: ReadOptions) -> Iterator[_Part]:
         has_kernel = not any("." in name for name in options.fields)
@@ -273,7 +273,7 @@ class RecordParser:
         identity = "" if options.id is None else _identity(value, options.id)
         within = None if options.within is None else _within(value, options.within)
         order = options.order
-        number = None if order is None else order.of_json(_found(value, order.field), _KINDS)
+        number = None if order is None else order.of_json(_value_at(value, order.field), _KINDS)
         return "\n".join(parts), identity, within, number
 
 
@@ -380,7 +380,7 @@ def _list_of_objects(record: dict[str, Any], depth: int = 2) -> str | None:
     return None
 
 
-def _found(record: dict[str, Any], name: str) -> Any:
+def _value_at(record: dict[str, Any], name: str) -> Any:
     try:
         return _picked(record, name)
     except LookupError:

@@ -239,11 +239,11 @@ class _Members:
         self._raw = b""  # of the file, not looked at yet
         self._plain = b""  # of the member, not taken yet
         self._stream: Any = None
-        self._read_bytes = self._began = 0
+        self._read_bytes = self._first_byte = 0
 
     def begin(self) -> bool:
         """Go to the next record; False at the end of the file."""
-        self._began = self._at()
+        self._first_byte = self._at()
         if self._codec is None:
             return bool(self._plain or self._more())
         if not self._raw:
@@ -253,7 +253,7 @@ class _Members:
 
     def taken(self) -> int:
         """Bytes of the file since `begin`."""
-        return self._at() - self._began
+        return self._at() - self._first_byte
 
     def _at(self) -> int:
         return self._read_bytes - len(self._raw) - (len(self._plain) if not self._codec else 0)

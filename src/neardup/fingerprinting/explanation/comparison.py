@@ -216,10 +216,10 @@ def _measured(measure: str, shared: int, left: Sized, right: Sized) -> float | N
 def _cosine(left: dict[Any, float], right: dict[Any, float]) -> float | None:
     """The cosine of two vectors; None if one has no length."""
     product = sum(weight * right[name] for name, weight in left.items() if name in right)
-    squares = [math.fsum(weight * weight for weight in each.values()) for each in (left, right)]
-    if not all(squares):
+    square_sums = [math.fsum(weight * weight for weight in each.values()) for each in (left, right)]
+    if not all(square_sums):
         return None
-    return min(1.0, product / math.sqrt(squares[0]) / math.sqrt(squares[1]))
+    return min(1.0, product / math.sqrt(square_sums[0]) / math.sqrt(square_sums[1]))
 
 
 def _plural(count: int, what: str) -> str:

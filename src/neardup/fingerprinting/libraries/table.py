@@ -43,7 +43,7 @@ _MODULES: Final = (
 
 
 PRESETS: Final[dict[str, Preset]] = {
-    name: found for module in _MODULES for name, found in module.PRESETS.items()
+    name: preset for module in _MODULES for name, preset in module.PRESETS.items()
 }
 
 

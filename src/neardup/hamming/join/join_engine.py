@@ -310,10 +310,12 @@ class Threads:
             count, left, matched, buffered = tally.tolist()
             if passed == 0:
                 more = left > len(pairs) and self.sink.may_store(left)
-                room = min(left + left // 4, self._most)
-                if matched > buckets or (more and room > len(pairs)):
+                capacity = min(left + left // 4, self._most)
+                if matched > buckets or (more and capacity > len(pairs)):
                     heavy_rows, buckets = np.empty(buffered, np.uint32), matched
-                    pairs = np.empty(room, np.uint64) if more and room > len(pairs) else pairs
+                    pairs = (
+                        np.empty(capacity, np.uint64) if more and capacity > len(pairs) else pairs
+                    )
                     continue
                 self._keep_heavy(heavy_rows, prefix)
             self.sink.add(pairs[: min(left, len(pairs))].copy(), 0 if passed else count)

@@ -128,7 +128,7 @@ def join_keys(
         agree: uint8: the problem's conditions, as the kernels of `join` have them.
         blocks: Blocks of those kernels.
     """
-    from neardup.kernels.hamming.mih import Ball, join_turned
+    from neardup.kernels.hamming.mih import Ball, join_flipped
 
     sorted_rows = SortedRows.empty(*codes.shape)
     radii = np.array([part.radius for part in plan.mih], np.int64)
@@ -139,7 +139,7 @@ def join_keys(
         ball = Ball(block, flips(part.key_bits, part.radius), radii)
 
         def join(slot: int, part: tuple[int, int], rows: Any = rows, ball: Any = ball) -> None:
-            run(slot, lambda output: join_turned(rows, *part, ball, agree, blocks, output))
+            run(slot, lambda output: join_flipped(rows, *part, ball, agree, blocks, output))
 
         # Threads read all rows and write none: a key of one range meets keys of others.
         in_threads(workers, join, _ranges(rows.starts, workers))

@@ -284,12 +284,12 @@ def _best_keys(
     lengths = {max(1, min(most - below, int(sizes.max()))) for below in KEY_BITS_BELOW_ROWS}
     for key_bits in sorted(lengths):
         below = best.seconds - near * m * JOIN_MIH_NEAR_SECONDS
-        plan = _turned(n, distance, masks, (sizes, differ), key_bits, below)
+        plan = _mih_plan(n, distance, masks, (sizes, differ), key_bits, below)
         best = best if plan is None else _listing(plan, near)
     return best
 
 
-def _turned(
+def _mih_plan(
     n: int, distance: int, masks: Any, block_bits: tuple[Any, Any], key_bits: int, below: float
 ) -> JoinPlan | None:
     """M blocks of which one differs in at most its radius.

@@ -68,13 +68,13 @@ class SlicesSearcher:
 
     def _first(self, queries: Codes, distance: int, workers: int, first: First) -> Neighbours:
         """Keep the first matches of each query while the blocks pass; count the others."""
-        from neardup.kernels.hamming.bit_lists import first_in_slices, turned_bits
+        from neardup.kernels.hamming.bit_lists import broadcast_bits, first_in_slices
 
         codes = frozen(queries)
 
         def find(begin: int, end: int, *rule: Any) -> int:
-            turned = turned_bits(codes, self._order, self._places, begin, end)
-            where = (self._slices, self._count, turned, self._places)
+            broadcast = broadcast_bits(codes, self._order, self._places, begin, end)
+            where = (self._slices, self._count, broadcast, self._places)
             left_out: int = first_in_slices(*where, distance, *rule)
             return left_out
 

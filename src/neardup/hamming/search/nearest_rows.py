@@ -43,8 +43,8 @@ def nearest_neighbours(
     limit = min(n, len(codes))
     if not limit or not len(queries):
         return Neighbours.joined([])
-    room = 2 * limit + SPARE_ROOM
-    at_once = max(1, ROOM_AT_ONCE // room)
+    capacity = 2 * limit + SPARE_ROOM
+    at_once = max(1, ROOM_AT_ONCE // capacity)
     threads = max(1, min(workers, len(codes) * len(queries) // ROWS_OF_A_THREAD))
     parts = 1 if len(queries) >= threads else -(-threads // len(queries))
     size = min(at_once, -(-len(queries) * parts // threads))
@@ -58,7 +58,7 @@ def nearest_neighbours(
 
     def run(_: int, i: int) -> None:
         first, last, bound = tasks[i]
-        done[i] = _scan(flat, flat_queries[first:last], bound, limit, room, first, dead)
+        done[i] = _scan(flat, flat_queries[first:last], bound, limit, capacity, first, dead)
 
     # Ranges of rows are scanned apart, each with a bound of its own: `joined` may hold more than n
     # rows of a query, and its callers cut to the nearest, the first of equal ones.
@@ -71,7 +71,7 @@ def _scan(
     queries: Codes,
     bound: tuple[int, int],
     limit: int,
-    room: int,
+    capacity: int,
     first: int,
     dead: Flags | None,
 ) -> Neighbours:
@@ -79,7 +79,7 @@ def _scan(
     from neardup.kernels.hamming.nearest_scan import BOUND, COUNT, LivingRows, nearest_rows
 
     width = queries.shape[1]
-    nearest = np.empty((len(queries), 2, room), np.int64)
+    nearest = np.empty((len(queries), 2, capacity), np.int64)
     states = np.zeros((len(queries), 2), np.int64)
     states[:, BOUND] = 64 * width + 1
     left_out = ALL if dead is None else frozen(dead)
@@ -87,7 +87,7 @@ def _scan(
     rows = LivingRows(flat, left_out, multipliers_of(width))
     nearest_rows(words, rows, *bound, limit, nearest, states)
     counts = states[:, COUNT]
-    there = np.arange(room) < counts[:, None]
+    there = np.arange(capacity) < counts[:, None]
     return Neighbours(
         np.repeat(np.arange(first, first + len(queries)), counts), nearest[:, 0][there],
         nearest[:, 1][there],

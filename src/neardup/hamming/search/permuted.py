@@ -98,9 +98,9 @@ def measured_recall(
     draw = np.random.default_rng(SEED)
     count = max(16, min(SAMPLED_QUERIES, SAMPLED_COMPARISONS // len(codes)))
     flips = np.argsort(draw.random((count, bits)), axis=1)[:, :distance]
-    turned = np.zeros((count, codes.shape[1] * 64), np.uint8)
-    np.put_along_axis(turned, flips, 1, axis=1)
-    masks = np.packbits(turned, axis=1, bitorder="little").view("<u8")
+    flipped = np.zeros((count, codes.shape[1] * 64), np.uint8)
+    np.put_along_axis(flipped, flips, 1, axis=1)
+    masks = np.packbits(flipped, axis=1, bitorder="little").view("<u8")
     queries = codes[draw.integers(0, len(codes), count)] ^ masks
     scan = ScanSearcher(codes, scan_plan(len(codes), bits))
     there = scan.search(queries, distance, workers)

@@ -28,7 +28,7 @@ __all__ = [
     "Searcher",
     "first_hits",
     "in_parts",
-    "within_room",
+    "in_workspace",
 ]
 
 QUERIES_PER_TASK: Final = 4096
@@ -194,7 +194,7 @@ class ScanSearcher:
         from neardup.kernels.hamming.hash_tables import search_rows_once
 
         arguments = (query, self._codes, self._count, self._multipliers, distance)
-        return first_hits(within_room(search_rows_once, *arguments), most, dead)
+        return first_hits(in_workspace(search_rows_once, *arguments), most, dead)
 
 
 def in_parts(
@@ -267,33 +267,33 @@ def _as_words(flags: Flags | None) -> Any:
 NOTHING: Final = frozen(np.empty((2, 0), np.int64))
 
 
-class _Room(threading.local):
+class _Workspace(threading.local):
     """A thread's room for the rows and distances of one query's hits."""
 
     def __init__(self) -> None:
         self.few = np.empty((2, FEW_HITS), np.int64)
 
 
-_room = _Room()
+_workspace = _Workspace()
 
 
-def within_room(search: Any, *arguments: Any) -> Any:
+def in_workspace(search: Any, *arguments: Any) -> Any:
     """Search one query into this thread's room, or if that is too small into more.
 
     Returns:
         int64 (2, hits), rows and distances, valid until the thread's next search, NOTHING for
         none; None if the search returns less than 0.
     """
-    room = _room.few
-    count = search(*arguments, room)
+    workspace = _workspace.few
+    count = search(*arguments, workspace)
     if count == 0:
         return NOTHING
     if count < 0:
         return None
     if count > FEW_HITS:
-        room = np.empty((2, count), np.int64)
-        search(*arguments, room)
-    return room[:, :count]
+        workspace = np.empty((2, count), np.int64)
+        search(*arguments, workspace)
+    return workspace[:, :count]
 
 
 def first_hits(

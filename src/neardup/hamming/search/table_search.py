@@ -20,7 +20,7 @@ from neardup.hamming.search.searchers import (
     Searcher,
     first_hits,
     in_parts,
-    within_room,
+    in_workspace,
 )
 from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import in_threads
@@ -58,12 +58,12 @@ def probes_of(plan: SearchPlan, distance: int) -> Any:
         for table, mask in enumerate(plan.masks)
         for chosen in choices(bits_of(mask), int(radii[table]))
     ]
-    turned = np.zeros((len(flips), width), np.uint64)
+    flipped = np.zeros((len(flips), width), np.uint64)
     for i, (_, chosen) in enumerate(flips):
         for bit in chosen:
-            turned[i, bit // 64] ^= np.uint64(1 << bit % 64)
+            flipped[i, bit // 64] ^= np.uint64(1 << bit % 64)
     tables = np.array([table for table, _ in flips], np.int64)
-    return Probes(turned, tables, radii)
+    return Probes(flipped, tables, radii)
 
 
 def key_factors(masks: Masks, key_bits: int) -> Masks:
@@ -229,7 +229,7 @@ class TableSearcher:
         self, query: Code, distance: int, most: int | None = None, dead: Flags | None = None
     ) -> tuple[list[tuple[int, int]], int]:
         """See Searcher."""
-        hits = within_room(self._once, query, self._view, self._multipliers, distance)
+        hits = in_workspace(self._once, query, self._view, self._multipliers, distance)
         if hits is NOTHING:
             return [], 0
         if hits is None:

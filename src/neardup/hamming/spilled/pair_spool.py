@@ -24,7 +24,7 @@ __all__ = ["PairSpool", "pairs_that_fit"]
 RECORD: Final = 16
 SORT_BYTES: Final = 64
 """Memory that sorting takes for each pair."""
-WAYS: Final = 4096
+BINS: Final = 4096
 NUMBER_BITS: Final = np.uint64(48)
 NUMBER: Final = np.uint64(2**48 - 1)
 
@@ -48,8 +48,8 @@ class PairSpool:
         """Begin empty, in memory."""
         self.limit, self.count = limit, 0
         self._tmp = tmp
-        self._held: list[Any] = []
-        self._held_rows = 0
+        self._buffer: list[Any] = []
+        self._buffered_rows = 0
         self._hold = max(1, memory // 8 // RECORD)
         self._sort = max(1, memory // SORT_BYTES)
         self._file: TemporaryRows | None = None
@@ -87,9 +87,9 @@ class PairSpool:
         with self._lock:
             self.expect(len(records))
             self.count += len(records)
-            self._held.append(records)
-            self._held_rows += len(records)
-            if self._held_rows >= self._hold:
+            self._buffer.append(records)
+            self._buffered_rows += len(records)
+            if self._buffered_rows >= self._hold:
                 self._spill()
 
     def sorted_parts(self) -> Iterator[tuple[Any, Any, Any]]:
@@ -106,10 +106,10 @@ class PairSpool:
     def _spill(self) -> None:
         if self._file is None:
             self._file = TemporaryRows(self._tmp)
-        for records in self._held:
+        for records in self._buffer:
             self._file.append(records)
-        self._held.clear()
-        self._held_rows = 0
+        self._buffer.clear()
+        self._buffered_rows = 0
 
     def _sorted(self, low: int, high: int, count: int) -> Iterator[tuple[Any, Any, Any]]:
         """The pairs of left row low..high-1, by ranges of which each can be sorted in memory."""
@@ -117,11 +117,11 @@ class PairSpool:
             parts = [part for part in self._of_range(low, high) if len(part)]
             yield from in_order(np.concatenate(parts), low)
             return
-        width = -(-(high - low) // WAYS)
-        sizes = np.zeros(WAYS, np.int64)
+        width = -(-(high - low) // BINS)
+        sizes = np.zeros(BINS, np.int64)
         for part in self._of_range(low, high):
             bins = (part[:, 0] - np.uint64(low)) // np.uint64(width)
-            sizes += np.bincount(bins.astype(np.int64), minlength=WAYS)
+            sizes += np.bincount(bins.astype(np.int64), minlength=BINS)
         used = np.flatnonzero(sizes)
         for first, last in cut(sizes[used], self._sort):
             begin, end = int(used[first]), int(used[last - 1]) + 1
@@ -134,7 +134,7 @@ class PairSpool:
             yield part[inside]
 
     def _all(self) -> Iterator[Any]:
-        yield from self._held
+        yield from self._buffer
         if self._file is not None:
             for begin in range(0, self._file.nbytes, STEP * RECORD):
                 size = min(STEP, (self._file.nbytes - begin) // RECORD)
@@ -144,7 +144,7 @@ class PairSpool:
 
     def close(self) -> None:
         """Give memory and disk space back."""
-        self._held.clear()
+        self._buffer.clear()
         if self._file is not None:
             self._file.close()
 

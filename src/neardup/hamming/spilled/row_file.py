@@ -64,10 +64,10 @@ class RowFile:
         """Rows that are read at once: a multiple of 8."""
         return max(8, CHUNK_BYTES // (8 * self.width) & ~7)
 
-    def parts(self, ways: int) -> list[tuple[int, int]]:
-        """Up to `ways` ranges of rows of about equal size; borders are multiples of 8."""
+    def parts(self, count: int) -> list[tuple[int, int]]:
+        """Up to `count` ranges of rows of about equal size; borders are multiples of 8."""
         # Two parts never share a byte of `present`, which a chunk reads from a whole byte on.
-        step = max(8, -(-self.count // ways) + 7 & ~7)
+        step = max(8, -(-self.count // count) + 7 & ~7)
         starts = range(0, self.count, step)
         return [(start, min(start + step, self.count)) for start in starts]
 

@@ -88,14 +88,14 @@ class SpilledJoin:
     tmp: str | None
     progress: Progress
     spilled: int = field(default=0, init=False)
-    _room: SlabBuffers | None = field(default=None, init=False)
+    _buffers: SlabBuffers | None = field(default=None, init=False)
 
     def run(self, rows: RowFile, merger: SlabMerger, plan: str = "auto") -> None:
         """Find every pair of the rows within the distance, exactly once, for the merger."""
         try:
             self._solve(rows, merger, NO_RULES, plan, 0)
         finally:
-            self._room = None  # what follows, such as sorting pairs, needs the memory
+            self._buffers = None  # what follows, such as sorting pairs, needs the memory
 
     def _solve(
         self, rows: RowFile, merger: SlabMerger, rules: Rules, plan: str, depth: int
@@ -151,35 +151,37 @@ class SpilledJoin:
         slabs = cut(totals, self.budget.slab_rows)
         sums = np.append(0, np.cumsum(totals))
         rows, plan = passing.rows, passing.plan
-        room = self._room_of(max((int(sums[b] - sums[a]) for a, b in slabs), default=0), rows)
+        buffers = self._buffers_for(
+            max((int(sums[b] - sums[a]) for a, b in slabs), default=0), rows
+        )
         expected = rows.count / 2 ** min(
             int(64 - passing.shift), int(np.bitwise_count(plan.masks).sum(axis=1).min())
         )
         for first, last in slabs:
             size = int(sums[last] - sums[first])
             starts = sums[first : last + 1] - sums[first]
-            self._gather(passing, (first, last), totals, room)
-            codes = frozen(room.codes[:size])
-            parts = Partition(room.codes[:size], room.ids[:size], starts)
+            self._gather(passing, (first, last), totals, buffers)
+            codes = frozen(buffers.codes[:size])
+            parts = Partition(buffers.codes[:size], buffers.ids[:size], starts)
             problem = Problem(codes, rules=rules.masks, agree=rules.agree)
-            numbers = room.numbers[:size]
+            numbers = buffers.numbers[:size]
             sink = merger.slab(codes, numbers)
             join_block(problem, parts, passing.block, self.engine, sink, plan, expected)
             if len(sink.parent(0)):
-                room.reset_ids(size)
+                buffers.reset_ids(size)
             merger.finish(sink, numbers)
             if depth == 0:
                 self.progress.advance(8 * rows.width * size)
 
-    def _room_of(self, rows: int, source: RowFile) -> SlabBuffers:
+    def _buffers_for(self, rows: int, source: RowFile) -> SlabBuffers:
         """The memory of the slab before, or more of it."""
-        if self._room is None or not self._room.fits(rows, source):
-            self._room = None  # before there is another one
-            self._room = SlabBuffers.of(rows, source)
-        return self._room
+        if self._buffers is None or not self._buffers.fits(rows, source):
+            self._buffers = None  # before there is another one
+            self._buffers = SlabBuffers.of(rows, source)
+        return self._buffers
 
     def _gather(
-        self, passing: Pass, bins: tuple[int, int], totals: Rows, room: SlabBuffers
+        self, passing: Pass, bins: tuple[int, int], totals: Rows, buffers: SlabBuffers
     ) -> None:
         """Read the whole file and keep the rows of a slab, ordered by bin."""
         from neardup.kernels.hamming import slabs as kernels
@@ -195,9 +197,9 @@ class SpilledJoin:
         def gather(_: int, at: int) -> None:
             capacity = (last - first) * kernels.LINE
             codes = np.empty((capacity, rows.width), np.uint64)
-            numbers = np.empty(capacity, room.numbers.dtype)
+            numbers = np.empty(capacity, buffers.numbers.dtype)
             own = starts[at]
-            where = (own, own.copy(), codes, numbers, room.codes, room.numbers)
+            where = (own, own.copy(), codes, numbers, buffers.codes, buffers.numbers)
             slab = kernels.Slab(first, last, *where)
             scratch = np.empty((2, kernels.TILE), np.int64)
             for chunk in rows.chunks(*ranges[at]):
@@ -213,7 +215,7 @@ class SpilledJoin:
         heavy = np.flatnonzero(passing.counts.sum(axis=0) > self.budget.whole_rows)
         if not len(heavy):
             return
-        self._room = None
+        self._buffers = None
         codes, numbers = TemporaryRows(self.tmp), TemporaryRows(self.tmp)
         try:
             files = self._write_heavy(passing, heavy, codes, numbers)

@@ -59,9 +59,9 @@ class SlabBuffers:
         """Buffers for a number of rows of a file."""
         small = source.number_bytes == 4
         numbers: Numbers = np.empty(rows, np.uint32) if small else np.empty(rows, np.uint64)
-        room = cls(np.empty((rows, source.width), np.uint64), np.empty(rows, np.uint32), numbers)
-        room.reset_ids(rows)
-        return room
+        buffers = cls(np.empty((rows, source.width), np.uint64), np.empty(rows, np.uint32), numbers)
+        buffers.reset_ids(rows)
+        return buffers
 
     def fits(self, rows: int, source: RowFile) -> bool:
         """Whether a number of rows of a file fits."""

@@ -203,13 +203,13 @@ def _words_of(rows: RowFile, members: Any) -> Any:
     """The fingerprints of some rows, ascending: uint64 (m, W)."""
     codes = np.empty((len(members), rows.width), np.uint64)
     step = rows.chunk_rows()
-    room = np.empty((step, rows.width), np.uint64)
+    workspace = np.empty((step, rows.width), np.uint64)
     for begin in range(0, rows.count, step):
         size = min(step, rows.count - begin)
         low, high = np.searchsorted(members, (begin, begin + size))
         if low < high:
-            rows.read_codes(begin, room[:size])
-            codes[low:high] = room[members[low:high] - begin]
+            rows.read_codes(begin, workspace[:size])
+            codes[low:high] = workspace[members[low:high] - begin]
     return codes
 
 

@@ -41,7 +41,7 @@ from neardup.index.durable.merge_jobs import (
     in_files,
     rows_for_merging,
 )
-from neardup.index.queries import Counters, Moment
+from neardup.index.queries import Counters, Snapshot
 from neardup.index.segment_files import damaged
 from neardup.index.versions import Version
 from neardup.runtime.free_memory import free_memory
@@ -165,14 +165,14 @@ class FolderStore:
         self.commit()
         return self._undo
 
-    def moment(self, *, committed: bool = False) -> Moment:
+    def snapshot(self, *, committed: bool = False) -> Snapshot:
         """See Store; closing it lets go of the commit."""
         with self.lock:
             reading = self._pinned()
             on_disk = self._commit.version
             pending = {} if committed else dict(self._pending.attachments)
             version = on_disk if committed else self.version
-            return Moment(version, _Pinned(reading, pending), self.codec, self.path, on_disk)
+            return Snapshot(version, _Pinned(reading, pending), self.codec, self.path, on_disk)
 
     def attachments_at(self, ids: Ids) -> list[bytes | None]:
         """See Store."""

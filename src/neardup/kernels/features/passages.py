@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from neardup.kernels.features.room import room_of
+from neardup.kernels.features.capacity import capacity_for
 from neardup.kernels.features.tokenise import made_tokens, tokenise
 from neardup.kernels.features.xxh3 import hasher_of, xxh3_64
 from neardup.kernels.jit import inlined, inner, kernel
@@ -115,8 +115,8 @@ def passage_hashes(
         uint64 (units, 5): low and high half of the hash, the text's number, the unit's number in
         its text (short ones count), and its bytes.
     """
-    tokens = made_tokens(room_of(data, offsets, words))
-    letters = made_tokens(room_of(data, offsets, chars))
+    tokens = made_tokens(capacity_for(data, offsets, words))
+    letters = made_tokens(capacity_for(data, offsets, chars))
     hasher = hasher_of(np.uint64(0))
     low_seed, high_seed = np.uint64(SEEDS[0]), np.uint64(SEEDS[1])
     high_hasher = hasher_of(high_seed)

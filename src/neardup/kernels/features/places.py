@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.kernels.bits import high_mask64, trailing_zeros, word_mask64
+from neardup.kernels.features.capacity import capacity_for
 from neardup.kernels.features.character_classes import SLOW, WORD
-from neardup.kernels.features.room import room_of
 from neardup.kernels.features.tokenise import _emit_entry, _emit_segment, made_tokens, tokenise
 from neardup.kernels.features.xxh3 import hasher_of, xxh3_runs
 from neardup.kernels.jit import inlined, inner, kernel
@@ -104,7 +104,7 @@ def placed_words(data: Any, cutting: Cutting, width: int) -> Any:
         int64, one a word, ascending: its first byte, and the byte behind its last; uint64: XXH3 of
         each word, and of each run of `width` words, in order.
     """
-    tokens = made_tokens(room_of(data, np.array([0, data.size]), cutting))
+    tokens = made_tokens(capacity_for(data, np.array([0, data.size]), cutting))
     begins, ends = np.empty(tokens.starts.size, np.int64), np.empty(tokens.starts.size, np.int64)
     find_places(data, np.int64(0), data.size, cutting, tokens, begins, ends)
     count = tokenise(data, np.int64(0), data.size, cutting, tokens)  # which closes the last word
@@ -129,7 +129,7 @@ def run_hashes(data: Any, offsets: Any, cutting: Cutting, width: int) -> Any:
         uint64: the hashes of text 0, then of text 1, and so on; and int64 (n + 1,): where each
         text's begin. A text of fewer words has none.
     """
-    tokens = made_tokens(room_of(data, offsets, cutting))
+    tokens = made_tokens(capacity_for(data, offsets, cutting))
     hasher = hasher_of(np.uint64(0))
     hashes = np.empty(max(16, (offsets[-1] - offsets[0]) // 2), np.uint64)
     begins = np.zeros(offsets.size, np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from neardup.kernels.features.tokenise import token_room, tokenise
+from neardup.kernels.features.tokenise import scratch_tokens, tokenise
 from neardup.kernels.jit import kernel
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ def feature_slices(data: Bytes, begin: int, end: int, cutting: Cutting) -> Any:
     Returns:
         buffer (uint8), first and last (int64, one a feature, repeats included).
     """
-    room = token_room(end - begin)
-    buffer, starts = room.buffer, room.starts
-    tokens = tokenise(data, begin, end, cutting, room)
+    scratch = scratch_tokens(end - begin)
+    buffer, starts = scratch.buffer, scratch.starts
+    tokens = tokenise(data, begin, end, cutting, scratch)
     if tokens == 0:
         return buffer[:0], starts[:0], starts[:0]
     width = min(cutting.ngram, tokens)

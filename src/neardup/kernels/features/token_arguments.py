@@ -15,7 +15,7 @@ class Cutting(NamedTuple):
     plain: bool  # of ASCII, words consist of letters, digits and _
 
 
-class Room(NamedTuple):
+class Capacity(NamedTuple):
     """What the tokens of a text take, at most."""
 
     tokens: int

@@ -35,7 +35,7 @@ from neardup.kernels.features.character_classes import (
     WORD,
 )
 from neardup.kernels.features.normalise import decompose, order_and_compose
-from neardup.kernels.features.token_arguments import Room, Tokens
+from neardup.kernels.features.token_arguments import Capacity, Tokens
 from neardup.kernels.jit import inlined, inner, making
 from neardup.kernels.utf8 import decode, encode
 
@@ -61,12 +61,12 @@ _NONE, _ONE, _U8 = np.uint64(0), np.uint64(1), np.uint64(8)
 _UNKNOWN: Final = np.int64(-1)
 
 
-def plain_tokens(room: Room) -> Tokens:
+def plain_tokens(capacity: Capacity) -> Tokens:
     """Make what the tokens of a text take that needs so much; for Python."""
-    points = np.empty(room.points + SLACK, np.uint32)
+    points = np.empty(capacity.points + SLACK, np.uint32)
     return Tokens(
-        np.empty(room.nbytes + SLACK, np.uint8),
-        np.empty(room.tokens + SLACK, np.int64),
+        np.empty(capacity.nbytes + SLACK, np.uint8),
+        np.empty(capacity.tokens + SLACK, np.int64),
         points,
         np.empty(points.size, np.uint8),
     )
@@ -77,9 +77,11 @@ made_tokens: Final[Any] = making(plain_tokens)
 
 
 @making
-def token_room(longest: int) -> Tokens:
+def scratch_tokens(longest: int) -> Tokens:
     """Make what the tokens of any texts of up to `longest` bytes take."""
-    return made_tokens(Room(TOKEN_RATIO * longest, BUFFER_RATIO * longest, SEGMENT_RATIO * longest))
+    return made_tokens(
+        Capacity(TOKEN_RATIO * longest, BUFFER_RATIO * longest, SEGMENT_RATIO * longest)
+    )
 
 
 @inlined

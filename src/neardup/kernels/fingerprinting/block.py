@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neardup.kernels.features.room import room_of
+from neardup.kernels.features.capacity import capacity_for
 from neardup.kernels.features.runs import hash_features
 from neardup.kernels.features.tokenise import SLACK, made_tokens, tokenise
 from neardup.kernels.features.xxh3 import hasher_of
@@ -17,7 +17,7 @@ from neardup.kernels.jit import fill, inlined, inner, kernel, making, move
 
 if TYPE_CHECKING:
     from neardup.kernels.array_types import Bytes, Int64s, Offsets, Uint64s
-    from neardup.kernels.features.token_arguments import Cutting, Room
+    from neardup.kernels.features.token_arguments import Capacity, Cutting
     from neardup.kernels.fingerprinting.fold_arguments import Folding, Weighing
 
 
@@ -31,14 +31,14 @@ def table_size(items: int) -> int:
 
 
 @making
-def _work_for(room: Room, folding: Folding, weighing: Weighing, kind: Any) -> Work:
+def _work_for(capacity: Capacity, folding: Folding, weighing: Weighing, kind: Any) -> Work:
     """Working memory for texts that take so much."""
-    most = room.tokens + SLACK
+    most = capacity.tokens + SLACK
     all_count = weighing is None and folding.weight == COUNT and not folding.keep_features
     weighed = 0 if weighing is None else most
     hasher, hashes = hasher_of(folding.seed), np.empty(most, np.uint64)
     return Work(
-        made_tokens(room),
+        made_tokens(capacity),
         hasher,
         hashes,
         np.empty(1 if all_count else table_size(most), np.uint64),
@@ -81,7 +81,7 @@ def fingerprint_block(
 ) -> Any:  # fmt: skip
     """Fingerprint documents data[offsets[i]:offsets[i + 1]]; writes out[i] and counts[i].
 
-    O(bytes + features * words); scratch is that of the document that takes most: see `room_of`.
+    O(bytes + features * words), with scratch for the document that takes most (`capacity_for`).
 
     Args:
         data: uint8, valid UTF-8, may be read-only.
@@ -102,12 +102,12 @@ def fingerprint_block(
     """
     # Taken out of the tuples once: an access in the loop would count references each time.
     keep_features = folding.keep_features
-    work = _work_for(room_of(data, offsets, cutting), folding, weighing, kind)
-    room, hashes = work.tokens, work.hashes
+    work = _work_for(capacity_for(data, offsets, cutting), folding, weighing, kind)
+    capacity, hashes = work.tokens, work.hashes
     features = np.empty((offsets[-1] - offsets[0]) // 4 if keep_features else 0, np.uint64)
     used = 0
     for i in range(offsets.size - 1):
-        tokens = tokenise(data, offsets[i], offsets[i + 1], cutting, room)
+        tokens = tokenise(data, offsets[i], offsets[i + 1], cutting, capacity)
         if weighing is None:
             count = _fold_plain(tokens, cutting, folding, kind, work, out[i])
         else:

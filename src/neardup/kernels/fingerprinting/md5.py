@@ -130,10 +130,10 @@ def fold_windows(data: Any, raw_ascii: bool, word: int, width: int, tie_one: boo
     most = size + 2 * LANES
     starts_at = _FIXED + most
     buffer_at = starts_at + (0 if raw_ascii else size + 1)
-    room = np.empty(buffer_at + (size + WINDOW) // 8 + 1, np.uint64)
-    out, planes, other = room[:1], room[1 : 1 + PLANES], room[1 + PLANES : _WORDS_AT]
-    words, hashes = room[_WORDS_AT:_FIXED].view(np.uint32), room[_FIXED:starts_at]
-    starts, buffer = room[starts_at:buffer_at].view(np.int64), room[buffer_at:].view(np.uint8)
+    scratch = np.empty(buffer_at + (size + WINDOW) // 8 + 1, np.uint64)
+    out, planes, other = scratch[:1], scratch[1 : 1 + PLANES], scratch[1 + PLANES : _WORDS_AT]
+    words, hashes = scratch[_WORDS_AT:_FIXED].view(np.uint32), scratch[_FIXED:starts_at]
+    starts, buffer = scratch[starts_at:buffer_at].view(np.int64), scratch[buffer_at:].view(np.uint8)
     fill(words, 0, words.size, np.uint32(0))
     if raw_ascii:
         characters = _keep_ascii(data, buffer)

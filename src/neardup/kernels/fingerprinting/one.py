@@ -15,7 +15,7 @@ from numba import carray, types  # type: ignore[attr-defined]
 from neardup.kernels.bits import compiled_as
 from neardup.kernels.entry import entry_point, short_kernel
 from neardup.kernels.features.runs import hash_features
-from neardup.kernels.features.token_arguments import Cutting, Hasher, Room, Tokens
+from neardup.kernels.features.token_arguments import Capacity, Cutting, Hasher, Tokens
 from neardup.kernels.features.tokenise import (
     BUFFER_RATIO,
     SEGMENT_RATIO,
@@ -116,17 +116,17 @@ def workplace(cutting: Cutting, folding: Folding, bits: int) -> tuple[int, Any, 
     ratios = (TOKEN_RATIO, BUFFER_RATIO, SEGMENT_RATIO)
     most = TOKEN_RATIO * MOST_BYTES + SLACK
     sizes = (most, _CELLS, PLANES, -(-bits // 64))
-    room = [np.empty(size, np.uint64) for size in (SCRATCH, *sizes)]
+    scratch = [np.empty(size, np.uint64) for size in (SCRATCH, *sizes)]
     arrays = (
         *cutting.tables,
         seeded_secret(folding.seed),
         np.array([int(each) for each in numbers], np.uint64),
         np.zeros(MOST_BYTES + _PADDING, np.uint8),
-        *plain_tokens(Room(*(ratio * MOST_BYTES for ratio in ratios))),
-        *room,
+        *plain_tokens(Capacity(*(ratio * MOST_BYTES for ratio in ratios))),
+        *scratch,
     )
     places = addresses_of(list(zip(arrays, _KINDS, strict=True)))
-    return places.ctypes.data, room[-1], room[1], (places, arrays)
+    return places.ctypes.data, scratch[-1], scratch[1], (places, arrays)
 
 
 @inlined

@@ -41,28 +41,28 @@ def begin_block(planes: Uint64s, counters: int, start: int, rows: int) -> None:
 
 
 @inner
-def count_block(slices: Uint64s, at: int, turned: Uint64s, planes: Uint64s, few: bool) -> bool:
+def count_block(slices: Uint64s, at: int, broadcast: Uint64s, planes: Uint64s, few: bool) -> bool:
     """Add the differences at all places, or until every row is too far; whether one is not."""
-    for place in range(0, len(turned), GROUP):
+    for place in range(0, len(broadcast), GROUP):
         if few:
-            near = count4(slices, at + place * LANES, turned, place, planes)
+            near = count4(slices, at + place * LANES, broadcast, place, planes)
         else:
-            near = count15(slices, at + place * LANES, turned, place, planes)
+            near = count15(slices, at + place * LANES, broadcast, place, planes)
         if not near:
             return False
     return True
 
 
 @kernel
-def turned_bits(queries: Codes, order: Int64s, places: int, first: int, last: int) -> Any:
+def broadcast_bits(queries: Codes, order: Int64s, places: int, first: int, last: int) -> Any:
     """All ones where a query's bit at a place is 1, else 0: uint64 (last - first, places)."""
-    turned = np.zeros((last - first, places), np.uint64)
+    broadcast = np.zeros((last - first, places), np.uint64)
     for q in range(first, last):
         for place in range(len(order)):
             bit = order[place]
             value = (queries[q, bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1)
-            turned[q - first, place] = np.uint64(0) - value
-    return turned
+            broadcast[q - first, place] = np.uint64(0) - value
+    return broadcast
 
 
 @kernel
@@ -88,7 +88,7 @@ def search_slices(
     Returns:
         Hits.
     """
-    turned = turned_bits(queries, order, places, first, last)
+    broadcast = broadcast_bits(queries, order, places, first, last)
     few = distance < 1 << FEW_PLANES
     counters = np.int64(FEW_PLANES if few else MOST_PLANES)
     start = (np.int64(1) << counters) - 1 - distance
@@ -102,7 +102,7 @@ def search_slices(
         at = low // BLOCK_ROWS * places * LANES
         for q in range(first, last):
             begin_block(planes, counters, start, count - low)
-            if not count_block(slices, at, turned[q - first], planes, few):
+            if not count_block(slices, at, broadcast[q - first], planes, few):
                 continue
             if total + BLOCK_ROWS > len(hits.rows):
                 hits = more_room(hits, total, total + BLOCK_ROWS)
@@ -145,7 +145,7 @@ def _lower(planes: Any, counters: int, lane: int, most: int) -> Any:
 
 @kernel
 def first_in_slices(
-    slices: Uint64s, count: int, turned: Uint64s, places: int, distance: int, rule: FirstRule,
+    slices: Uint64s, count: int, broadcast: Uint64s, places: int, distance: int, rule: FirstRule,
     keys: Int64s, sizes: Int64s,
 ) -> int:  # fmt: skip
     """Find the first rows within the distance of each query; the others are only counted.
@@ -153,7 +153,7 @@ def first_in_slices(
     Args:
         slices: As of `search_slices`.
         count: Rows.
-        turned: uint64 (q, P), from `turned_bits`.
+        broadcast: uint64 (q, P), from `broadcast_bits`.
         places: P.
         distance: Less than 2**15.
         rule: FirstRule.
@@ -167,21 +167,21 @@ def first_in_slices(
     counters = np.int64(FEW_PLANES if few else MOST_PLANES)
     start = (np.int64(1) << counters) - 1 - distance
     planes = np.empty((counters + 1) * LANES, np.uint64)
-    heap, room, living = keys.reshape(-1), np.int64(keys.shape[1]), np.int64(0)
+    heap, capacity, living = keys.reshape(-1), np.int64(keys.shape[1]), np.int64(0)
     dead, by_age = rule.dead, rule.by_age
     for low in range(0, count, BLOCK_ROWS):
         at = low // BLOCK_ROWS * places * LANES
-        for q in range(len(turned)):
+        for q in range(len(broadcast)):
             begin_block(planes, counters, start, count - low)
-            if not count_block(slices, at, turned[q], planes, few):
+            if not count_block(slices, at, broadcast[q], planes, few):
                 continue
-            begin = q * room
+            begin = q * capacity
             for lane in range(LANES):
                 near = ~planes[counters * LANES + lane]
                 if dead.size and low + 64 * lane < count:
                     near &= ~dead[low // 64 + lane]
                 living += popcount(near)
-                if near and sizes[q] == room:
+                if near and sizes[q] == capacity:
                     # Of equal distance the rows before are first.
                     worst = np.int64(0) if by_age else heap[begin] >> KEY_ROW_BITS
                     near &= _lower(planes, counters, lane, start + worst)
@@ -190,7 +190,7 @@ def first_in_slices(
                     near &= near - np.uint64(1)
                     apart = _counter(planes, counters, lane, bit) - start
                     row = low + 64 * lane + np.int64(bit)
-                    keep_first(heap, begin, room, sizes, q, apart << KEY_ROW_BITS | row, by_age)
-    for q in range(len(turned)):
+                    keep_first(heap, begin, capacity, sizes, q, apart << KEY_ROW_BITS | row, by_age)
+    for q in range(len(broadcast)):
         living -= sizes[q]
     return living

@@ -290,10 +290,10 @@ def _next_block(level: int, blocks: Blocks, scratch: Scratch) -> bool:
     """Choose the next block to refine a level's bucket by; False if it has had all."""
     agree, stack = scratch.agree, scratch.stack
     rules, choose = blocks.rules, blocks.choose
-    here, begun = stack[level, BLOCK], stack[level, BIN] != NOT_BEGUN
+    here, is_begun = stack[level, BLOCK], stack[level, BIN] != NOT_BEGUN
     if choose == 1:
-        return not begun
-    if begun:
+        return not is_begun
+    if is_begun:
         agree[rules + here] = 0
     here += 1
     if here > len(blocks.masks) - rules - choose + level + 1:

@@ -48,11 +48,11 @@ def _rise(heap: Any, begin: int, at: int) -> None:
 
 @inner
 def keep_first(
-    heap: Any, begin: int, room: int, sizes: Int64s, q: int, key: int, by_age: bool
+    heap: Any, begin: int, capacity: int, sizes: Int64s, q: int, key: int, by_age: bool
 ) -> None:
     """Put the key of a later row in the heap of query q, if it is among the first so far."""
     size = sizes[q]
-    if size < room:
+    if size < capacity:
         heap[begin + size] = key
         _rise(heap, begin, size)
         sizes[q] = size + 1
@@ -88,17 +88,17 @@ def first_in_rows(
     Returns:
         How many living rows within the distance of a query are not among the keys.
     """
-    width, heap, room, living = len(multipliers), keys.reshape(-1), np.int64(keys.shape[1]), 0
+    width, heap, capacity, living = len(multipliers), keys.reshape(-1), np.int64(keys.shape[1]), 0
     dead, by_age = rule.dead, rule.by_age
     for low in range(0, count, TILE_ROWS):
         high = min(low + TILE_ROWS, count)
         for q in range(len(sizes)):
-            begin = q * room
+            begin = q * capacity
             for first in range(low, high, RUN_ROWS):
                 last = min(first + RUN_ROWS, high)
                 reach = np.int64(distance)
                 near = count_within(queries, q * width, codes, first, last, reach, multipliers)
-                if near and not dead.size and sizes[q] == room:
+                if near and not dead.size and sizes[q] == capacity:
                     living += near
                     # Of equal distance the rows before are first.
                     reach = np.int64(-1) if by_age else (heap[begin] >> KEY_ROW_BITS) - 1
@@ -110,7 +110,7 @@ def first_in_rows(
                     d = apart(queries, q * width, codes, row * width, multipliers)
                     if d <= reach and not _is_marked(dead, row):
                         living += 1
-                        keep_first(heap, begin, room, sizes, q, d << KEY_ROW_BITS | row, by_age)
+                        keep_first(heap, begin, capacity, sizes, q, d << KEY_ROW_BITS | row, by_age)
     for q in range(len(sizes)):
         living -= sizes[q]
     return living

@@ -132,8 +132,8 @@ def probe_key(query: Uint64s, at: int, probe: int, tables: SearchTables, probes:
     mask, factors = tables.masks[table], tables.factors[table]
     total = np.uint64(0)
     for w in range(len(tables.multipliers)):
-        turned = query[np.uint64(at + w)] ^ probes.flips[probe, w]
-        total += (turned & mask[w]) * factors[w]
+        differing = query[np.uint64(at + w)] ^ probes.flips[probe, w]
+        total += (differing & mask[w]) * factors[w]
     return np.int64(total >> tables.shift)
 
 
@@ -248,10 +248,10 @@ def due_here(
     if other != np.uint64(0):
         return False
     for t in range(table):
-        turned = np.int64(0)
+        differing = np.int64(0)
         for w in range(len(tables.multipliers)):
-            turned += popcount((query[at + w] ^ codes[row_at + w]) & tables.masks[t, w])
-        if turned <= probes.radii[t]:
+            differing += popcount((query[at + w] ^ codes[row_at + w]) & tables.masks[t, w])
+        if differing <= probes.radii[t]:
             return False
     return True
 
@@ -364,22 +364,22 @@ def search_tables(
 
 @kernel
 def search_tables_once(
-    query: Uint64s, view: Uint64s, multipliers: tuple[np.uint64, ...], distance: int, room: Int64s
+    query: Uint64s, view: Uint64s, multipliers: tuple[np.uint64, ...], distance: int, pairs: Int64s
 ) -> int:
-    """As `search_tables` for one query, into given room.
+    """As `search_tables` for one query, into a buffer of the caller.
 
     Args:
         query: uint64 (W,).
         view: The tables and probes, from `view_of`.
         multipliers: The tables' constants.
         distance: The largest that is reported.
-        room: int64 (2, places), written: rows and distances of those for which there is room.
+        pairs: int64 (2, places), written: rows and distances, as many as fit.
 
     Returns:
         How many rows were found; -1 where a bucket is too heavy, or cannot be right.
     """
     tables, probes = viewed(view, multipliers)
-    hits = HitBuffer(room[0], room[0], room[1])
+    hits = HitBuffer(pairs[0], pairs[0], pairs[1])
     number = len(probes.tables)
     count = np.int64(0)
     for begin in range(0, number, IN_FLIGHT):
@@ -416,9 +416,9 @@ def more_rows(rows: Rows) -> Any:
 @kernel
 def more_room(hits: HitBuffer, count: int, capacity: int) -> Any:
     """The first `count` hits in room for at least `capacity`."""
-    room = max(capacity, 2 * len(hits.rows))
+    capacity = max(capacity, 2 * len(hits.rows))
     roomier = HitBuffer(
-        np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+        np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity, np.int64)
     )
     move(hits.queries, count, roomier.queries)
     move(hits.rows, count, roomier.rows)
@@ -460,7 +460,7 @@ def search_rows(
 @kernel
 def search_rows_once(
     query: Uint64s, codes: Words, count: int, multipliers: tuple[np.uint64, ...], distance: int,
-    room: Int64s,
+    pairs: Int64s,
 ) -> int:  # fmt: skip
     """As `search_rows` for one query, into given buffers, as `search_tables_once`."""
     width = len(multipliers)
@@ -472,8 +472,8 @@ def search_rows_once(
         for row in range(low, high):
             d = apart(query, 0, codes, row * width, multipliers)
             if d <= distance:
-                if total < room.shape[1]:
-                    room[0, total], room[1, total] = row, d
+                if total < pairs.shape[1]:
+                    pairs[0, total], pairs[1, total] = row, d
                 total += 1
     return total
 

@@ -42,7 +42,7 @@ class Ball(NamedTuple):
     radii: Any  # int64 (blocks,)
 
 
-class Due(NamedTuple):
+class ReportRule(NamedTuple):
     """Which pairs within the distance are reported for a block."""
 
     ball: Ball
@@ -191,9 +191,9 @@ def first_near(
 
 
 @inner
-def is_due(columns: Uint64s, i: int, j: int, due: Due) -> bool:
+def is_reported(columns: Uint64s, i: int, j: int, rule: ReportRule) -> bool:
     """Whether a pair is reported for this block and by the problem's conditions."""
-    ball, agree, blocks = due
+    ball, agree, blocks = rule
     for b in range(blocks.rules):
         differs = np.uint64(0)
         for w in range(len(blocks.multipliers)):
@@ -212,13 +212,13 @@ def is_due(columns: Uint64s, i: int, j: int, due: Due) -> bool:
 
 @inner
 def check_pairs(
-    rows: Sorted, first: int, last: int, low: int, high: int, due: Due, output: Output
+    rows: Sorted, first: int, last: int, low: int, high: int, rule: ReportRule, output: Output
 ) -> None:
     """Unite or emit rows first..last-1 with the later ones of low..high-1 that are near and due.
 
     At most eight rows from `low` on.
     """
-    columns, lanes, distance = rows.columns, due.blocks.multipliers, due.blocks.distance
+    columns, lanes, distance = rows.columns, rule.blocks.multipliers, rule.blocks.distance
     for i in range(first, last):
         near = near8(columns, low, i, distance, lanes)
         while near != np.uint64(0):
@@ -226,12 +226,12 @@ def check_pairs(
             near &= near - np.uint64(1)
             if not i < j < high:
                 continue
-            if len(output.parent) > 0 or is_due(columns, i, j, due):
+            if len(output.parent) > 0 or is_reported(columns, i, j, rule):
                 emit(np.int64(rows.ids[i]), np.int64(rows.ids[j]), output)
 
 
 @kernel
-def join_turned(
+def join_flipped(
     rows: Sorted, first: int, last: int, ball: Ball, agree: Bytes, blocks: Blocks, output: Output
 ) -> None:
     """Compare the rows of keys first..last-1 with those of larger or equal keys in the ball.
@@ -246,7 +246,7 @@ def join_turned(
         output: Output.
     """
     columns, starts, flips = rows.columns, rows.starts, ball.flips
-    distance, lanes, due = blocks.distance, blocks.multipliers, Due(ball, agree, blocks)
+    distance, lanes, rule = blocks.distance, blocks.multipliers, ReportRule(ball, agree, blocks)
     for key in range(first, last):
         begin, end = starts[key], starts[key + 1]
         if begin == end:
@@ -264,7 +264,7 @@ def join_turned(
                     low = i + taken
                     for row in range(i, low - 1):
                         if first_near(columns, row, row + 1, low, distance, lanes) < low:
-                            check_pairs(rows, row, row + 1, row, low, due, output)
+                            check_pairs(rows, row, row + 1, row, low, rule, output)
                 at = np.int64(low)
                 while at < high:
                     if taken == ROWS:
@@ -273,6 +273,6 @@ def join_turned(
                         at = first_near(columns, i, at, high, distance, lanes)
                     if at < high:
                         end_at = min(at + 8, high)
-                        check_pairs(rows, i, i + taken, at, end_at, due, output)
+                        check_pairs(rows, i, i + taken, at, end_at, rule, output)
                         at += 8
                 i += taken

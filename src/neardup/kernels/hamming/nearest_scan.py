@@ -36,11 +36,11 @@ def _keep_nearest(rows: Rows, distances: Int64s, state: Int64s, limit: int, size
     while nearer + sizes[last] < limit:
         nearer += sizes[last]
         last += 1
-    kept, room = np.int64(0), limit - nearer
+    kept, places = np.int64(0), limit - nearer
     for i in range(count):
         d = distances[i]
-        if d < last or (d == last and room > 0):
-            room -= np.int64(d == last)
+        if d < last or (d == last and places > 0):
+            places -= np.int64(d == last)
             rows[kept], distances[kept] = rows[i], d
             kept += 1
     state[COUNT], state[BOUND] = kept, last

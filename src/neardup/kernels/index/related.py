@@ -79,14 +79,14 @@ class Met(NamedTuple):
 class Bounds(NamedTuple):
     """What a range of sets shares at most: its total, by `scale`, and the `rest`.
 
-    `totals` is uint32 (RANGE,), `lows` float64: the least sum of each BLOCK sets.
+    `totals` is uint32 (RANGE,), `lower_bounds` float64: the least sum of each BLOCK sets.
     """
 
     measure: int
     rest: float
     scale: float
     totals: Any
-    lows: Any
+    lower_bounds: Any
 
 
 class Kept(NamedTuple):
@@ -394,7 +394,7 @@ def _passing(
     for begin in range(first, last, BLOCK):
         end = min(begin + BLOCK, last)
         most = np.float64(_most(totals, begin - first, end - first)) / bounds.scale + rest
-        needed = overlap(limit, query.own, bounds.lows[begin // BLOCK], bounds.measure)
+        needed = overlap(limit, query.own, bounds.lower_bounds[begin // BLOCK], bounds.measure)
         if most == 0 or most * SLACK < needed:  # heavier sets need more
             continue
         for number in range(begin, end):
@@ -445,7 +445,7 @@ def _compare(
 
 @kernel
 def rank_sets(
-    query: WeightedQuery, lists: Lists, sets: Compared, lows: Any, measure: int, n: int,
+    query: WeightedQuery, lists: Lists, sets: Compared, lower_bounds: Any, measure: int, n: int,
     floor: float, scratch: Met,
 ) -> Any:  # fmt: skip
     """Find the n sets that are most similar to a query, and all that are as similar as the last.
@@ -460,7 +460,7 @@ def rank_sets(
         query: WeightedQuery.
         lists: Lists of these sets.
         sets: Compared.
-        lows: float64: the least sum of each BLOCK sets.
+        lower_bounds: float64: the least sum of each BLOCK sets.
         measure: Its number; one that bounds sizes.
         n: How many.
         floor: Less similar ones are not wanted.
@@ -481,7 +481,7 @@ def rank_sets(
     count, rest = _choose(query, order, limit)
     at, units, scale = np.empty(2 * count, np.int64), np.empty(count, np.uint32), UNITS / query.own
     _begin_lists(query, lists, order, count, scale, at, units)
-    bounds = Bounds(measure, rest, scale, np.zeros(min(RANGE, m), np.uint32), lows)
+    bounds = Bounds(measure, rest, scale, np.zeros(min(RANGE, m), np.uint32), lower_bounds)
     numbers, scores, state = np.empty(64, np.int64), np.empty(64, np.float64), (limit, 0, 0)
     for first in range(0, m, RANGE):
         last = min(m, first + RANGE)

@@ -19,7 +19,7 @@ MUCH_LARGER: Final = 24
 SKETCH_WORDS: Final = 4
 FIRST_SEEN: Final = 1 << 9
 FIRST_HITS: Final = 64
-PART, QUERY, STEP, ENTRY, HELD, FOUND, STAMP, STATES = range(8)
+PART, QUERY, STEP, ENTRY, CANDIDATES, HITS, STAMP, STATES = range(8)
 """Where a search is: in what it goes through, how much it has, which stamp it is at. It stops where
 there is no room for more, and goes on from there."""
 
@@ -102,13 +102,13 @@ def new_state(first: int) -> Any:
 @making
 def more_room(hits: Any, seen: Any, state: Any) -> Any:
     """Both, with more room in that which a search has filled."""
-    if state[FOUND] == hits.numbers.size:
-        return _larger_found(hits), seen
+    if state[HITS] == hits.numbers.size:
+        return _larger_hits(hits), seen
     return hits, _larger_seen(seen, np.uint64(state[STAMP]) << np.uint64(32))
 
 
 @making
-def _larger_found(hits: Any) -> Any:
+def _larger_hits(hits: Any) -> Any:
     return HitArrays(
         enlarged(hits.parts), enlarged(hits.queries), enlarged(hits.numbers),
         enlarged(hits.scores),
@@ -130,7 +130,7 @@ def next_query(state: Any) -> None:
     """Go on with the next query."""
     state[STAMP] += 1
     state[QUERY] += 1
-    state[STEP], state[ENTRY], state[HELD] = 0, -1, 0
+    state[STEP], state[ENTRY], state[CANDIDATES] = 0, -1, 0
 
 
 @inner

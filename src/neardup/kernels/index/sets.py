@@ -65,10 +65,10 @@ def _sort_each(features: Any, offsets: Offsets, places: Any, spare: Any) -> int:
 @inner
 def _places_for(size: int) -> int:
     """How many places hashes are sorted into."""
-    room = 2
-    while room < size and room < MOST_BUCKETS:
-        room *= 2
-    return room
+    capacity = 2
+    while capacity < size and capacity < MOST_BUCKETS:
+        capacity *= 2
+    return capacity
 
 
 @kernel
@@ -272,14 +272,14 @@ def _refill(keys: Any, counts: Any, least: int, other: Any, other_counts: Any) -
 
 
 @making
-def _packed(keys: Any, counts: Any, least: int, room: int) -> Any:
+def _packed(keys: Any, counts: Any, least: int, capacity: int) -> Any:
     """A table of the keys with a count of at least `least`, their counts, and their number."""
     heavy = 0
     for at in range(keys.size):
         heavy += counts[at] >= least
-    while room < 2 * heavy:
-        room *= 2
-    packed, packed_counts = np.zeros(room, np.uint64), np.zeros(room, np.int64)
+    while capacity < 2 * heavy:
+        capacity *= 2
+    packed, packed_counts = np.zeros(capacity, np.uint64), np.zeros(capacity, np.int64)
     _refill(keys, counts, least, packed, packed_counts)
     return packed, packed_counts, heavy
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from neardup.kernels.bits import popcount, prefetch
 from neardup.kernels.index.scoring import (
+    CANDIDATES,
     ENTRY,
     FIRST_SEEN,
-    FOUND,
-    HELD,
+    HITS,
     PART,
     QUERY,
     SKETCH_WORDS,
@@ -191,7 +191,7 @@ def _look_at_all(
 ) -> bool:
     """As `_look_up`, by every sketch from set `low` to `high`, which stand by size."""
     make_sketch(query)
-    number, count, size = max(low, state[ENTRY]), state[FOUND], query.size
+    number, count, size = max(low, state[ENTRY]), state[HITS], query.size
     while number < high:
         other = sets.offsets[number + 1] - sets.offsets[number]
         last = min(high, sets.firsts[first_from(sets.sizes, 0, sets.sizes.size, other) + 1])
@@ -203,7 +203,7 @@ def _look_at_all(
             if number == last:
                 break
             if count == hits.numbers.size:
-                state[ENTRY], state[FOUND] = number, count
+                state[ENTRY], state[HITS] = number, count
                 return False
             similarity = reached(query, 0, sets, number, 0, condition)
             if similarity >= condition.similarity:
@@ -211,7 +211,7 @@ def _look_at_all(
                 hits.numbers[count], hits.scores[count] = number, similarity
                 count += 1
             number += 1
-    state[ENTRY], state[FOUND] = -1, count
+    state[ENTRY], state[HITS] = -1, count
     return True
 
 
@@ -224,7 +224,11 @@ def _look_up(
     if low >= high:
         return True
     prefix, contained, spreads = lookup_count(query.size, condition), 0, scratch.spreads
-    candidates, count, stamp = state[HELD], state[FOUND], np.uint64(state[STAMP]) << np.uint64(32)
+    candidates, count, stamp = (
+        state[CANDIDATES],
+        state[HITS],
+        np.uint64(state[STAMP]) << np.uint64(32),
+    )
     first_places(
         query.features, query.begin, query.begin + query.size, prefix, sets.order,
         scratch.chosen, scratch.heavy,
@@ -261,7 +265,7 @@ def _look_up(
                 if seen[slot] != stamp | np.uint64(number):
                     if 2 * candidates >= seen.size or count == hits.numbers.size:
                         state[STEP], state[ENTRY] = step, at
-                        state[HELD], state[FOUND] = candidates, count
+                        state[CANDIDATES], state[HITS] = candidates, count
                         return False
                     place = np.int64(entry >> np.uint64(32) & _PLACE)
                     similarity = reached(query, k, sets, number, place, condition)
@@ -274,7 +278,7 @@ def _look_up(
                             count += 1
             at += 1
         state[ENTRY] = -1
-    state[FOUND] = count
+    state[HITS] = count
     return True
 
 
@@ -327,7 +331,7 @@ def search_sets(
     state = new_state(first)
     while not search_parts(queries, parts, condition, scratch, seen, hits, state):
         hits, seen = more_room(hits, seen, state)
-    count = state[FOUND]
+    count = state[HITS]
     return (
         hits.parts[:count], hits.queries[:count], hits.numbers[:count], hits.scores[:count],
     )  # fmt: skip

@@ -8,10 +8,10 @@ import numpy as np
 
 from neardup.kernels.bits import prefetch
 from neardup.kernels.index.scoring import (
+    CANDIDATES,
     ENTRY,
     FIRST_SEEN,
-    FOUND,
-    HELD,
+    HITS,
     PART,
     QUERY,
     SKETCH_WORDS,
@@ -102,13 +102,13 @@ def _search_all(
         if similarity >= condition.similarity:
             value = stamp | np.uint64(number)
             if seen[slot_of(seen, stamp, number)] != value:
-                count = state[FOUND]
+                count = state[HITS]
                 if count == hits.numbers.size:
                     state[ENTRY] = number
                     return False
                 hits.parts[count], hits.queries[count] = state[PART], state[QUERY]
                 hits.numbers[count], hits.scores[count] = number, similarity
-                state[FOUND] += 1
+                state[HITS] += 1
     return True
 
 
@@ -151,22 +151,22 @@ def search_rows(
                 if entries[2 * link - 2] == key and number < rows:
                     slot = slot_of(seen, stamp, number)
                     if seen[slot] != stamp | np.uint64(number):
-                        is_crowd = 2 * state[HELD] >= seen.size and tell
+                        is_crowd = 2 * state[CANDIDATES] >= seen.size and tell
                         if is_crowd:
                             break
-                        if 2 * state[HELD] >= seen.size or state[FOUND] == hits.numbers.size:
+                        if 2 * state[CANDIDATES] >= seen.size or state[HITS] == hits.numbers.size:
                             state[STEP], state[ENTRY] = k, link
                             return False
                         place = np.int64(packed >> np.uint64(16) & PLACE)
                         similarity = reached(query, k, tail, number, place, condition)
                         if similarity >= 0.0:
                             seen[slot] = stamp | np.uint64(number)
-                            state[HELD] += 1
+                            state[CANDIDATES] += 1
                             if similarity >= condition.similarity:
-                                count = state[FOUND]
+                                count = state[HITS]
                                 hits.parts[count], hits.queries[count] = state[PART], state[QUERY]
                                 hits.numbers[count], hits.scores[count] = number, similarity
-                                state[FOUND] += 1
+                                state[HITS] += 1
                 link = np.int64(packed >> np.uint64(32))
             state[ENTRY] = -1
         if is_crowd:
@@ -201,7 +201,7 @@ def search_tail(
     state, sets = new_state(first), tail_at(tail)
     while not search_rows(queries, sets, rows, condition, scratch, seen, hits, state):
         hits, seen = more_room(hits, seen, state)
-    count = state[FOUND]
+    count = state[HITS]
     return hits.queries[:count], hits.numbers[:count], hits.scores[:count]
 
 

@@ -142,9 +142,9 @@ def calibrate_files(
             written.check(options.report)
         rejects = Rejects(None, written)
         begin_reading(sources, watch)
-        begun = time.perf_counter()
+        start = time.perf_counter()
         sample = take_sample(sources, read, options.sample, options.seed, rejects, shown)
-        reading = time.perf_counter() - begun
+        reading = time.perf_counter() - start
         doubt = rejects_doubt(sample.documents, rejects.count)
         watch.begin("join")
         calibration = _calibrated(
@@ -176,11 +176,11 @@ def _calibrated(
     fingerprints(["one", "two"], recipe)  # loads the kernels, which no run does per document
     while True:
         with Reader([""], rule, limits) as reader:
-            begun = time.perf_counter()
+            start = time.perf_counter()
             rows = np.arange(len(sample))
             reader.add(0, Batch(sample.texts, sample.names, rows, sample.texts.nbytes))
             documents = reader.finish()
-            seconds = time.perf_counter() - begun
+            seconds = time.perf_counter() - start
             joined = join_sample(documents.sets, sample, rule.match, limits.workers)
             if joined is not None:
                 taken = Taken(sample.documents, sample.nbytes, reading, seconds, limits)

@@ -65,9 +65,9 @@ def cost_of_similarity(
     some = np.sort(order[: order.size // 2])
     for work in (half, Work()) if first else (half,):
         similar_greedy(sets, some, rule.match, workers, work)
-    begun = time.perf_counter()
+    start = time.perf_counter()
     similar_greedy(sets, np.sort(order), rule.match, workers, whole)
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - start
     n, times = order.size, taken.documents / max(1, order.size)
     steep = math.log2(max(1, whole.candidates + n) / max(1, half.candidates + n // 2))
     grown = times ** min(STEEPEST, max(1.0, steep))

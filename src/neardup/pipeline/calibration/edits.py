@@ -206,8 +206,8 @@ def _inserted(
 
 
 def _removed(words: list[str], count: int, generator: random.Random, _: Sequence[str]) -> list[str]:
-    gone = set(generator.sample(range(len(words)), min(count, len(words) - 1)))
-    return [word for at, word in enumerate(words) if at not in gone]
+    removed = set(generator.sample(range(len(words)), min(count, len(words) - 1)))
+    return [word for at, word in enumerate(words) if at not in removed]
 
 
 def _moved(

@@ -175,7 +175,7 @@ class Calibration:
                 f"   {low:,.0f} to {high:,.0f}"
             )
         lines += ["", f"fingerprints, for pairs at {self.threshold:g} or more", _CHOICES]
-        lines += [_choice(each) for each in told(self.choices, self.threshold)]
+        lines += [_choice(each) for each in advised_choices(self.choices, self.threshold)]
         for band in self.lengths:
             share = next(x.sampled for x in band.levels if x.similarity == self.threshold)
             lines.append(
@@ -198,7 +198,7 @@ _LEVELS = f"{'similarity':>10} {'in sample':>10} {'expected pairs':>16}   95% in
 _CHOICES = f"{'bits':>6} {'distance':>9}   recall                  precision"
 
 
-def told(choices: tuple[Choice, ...], similarity: float) -> list[Choice]:
+def advised_choices(choices: tuple[Choice, ...], similarity: float) -> list[Choice]:
     """The choices to show at a similarity: for each width every distance with a new recall."""
     shown: list[Choice] = []
     for choice in choices:

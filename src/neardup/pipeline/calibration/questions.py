@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from neardup.pipeline.run.rule import Limits
     from neardup.runtime.progress import Progress
 
-__all__ = ["CANDIDATES", "Questions", "QuestionsAsked", "compare_questions"]
+__all__ = ["CANDIDATES", "ComparisonOptions", "Questions", "compare_questions"]
 
 CANDIDATES: Final = (
     ("words", 1),
@@ -60,7 +60,7 @@ COMPARED_CHARACTERS: Final = 3_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionsAsked:
+class ComparisonOptions:
     """Options of a search for the best question.
 
     Args:
@@ -218,7 +218,7 @@ def _line(each: Measured, mark: str) -> str:
 
 def compare_questions(
     paths: Sequence[str],
-    request: QuestionsAsked,
+    request: ComparisonOptions,
     read: ReadOptions,
     limits: Limits,
     progress: Progress | None = None,
@@ -281,7 +281,7 @@ def read_options(read: ReadOptions) -> list[str]:
 def _tried(
     texts: Sequence[str],
     documents: int,
-    options: QuestionsAsked,
+    options: ComparisonOptions,
     limits: Limits,
     progress: Progress,
 ) -> tuple[list[Measured], list[Measured], Measured | None, str]:
@@ -339,7 +339,7 @@ def _compared(texts: Sequence[str]) -> list[str]:
     return some
 
 
-def _unknown(tried: Sequence[Measured], options: QuestionsAsked) -> list[str]:
+def _unknown(tried: Sequence[Measured], options: ComparisonOptions) -> list[str]:
     """Sentences on what the figures do not show."""
     if not tried:
         return []

@@ -127,14 +127,14 @@ def evaluate_files(
                     scores_of(title, documents, rule, choice, limits, truth, options.seed)
                 )
         assert truth is not None  # noqa: S101  # there is a recipe
-        evaluation = _told(options, truth, scores)
+        evaluation = _evaluation_of(options, truth, scores)
         if options.report is not None:
             written.create(options.report).write(evaluation_page(evaluation).encode())
         written.commit()
     return evaluation
 
 
-def _told(options: EvaluationOptions, truth: Truth, scores: list[Scores]) -> Evaluation:
+def _evaluation_of(options: EvaluationOptions, truth: Truth, scores: list[Scores]) -> Evaluation:
     world = "all other pairs of labelled documents are different"
     if truth.judged is not None:
         world = f"only the {len(truth.judged):,} labelled pairs count"

@@ -112,23 +112,23 @@ def _clusters(table: Iterable[tuple[str, Mapping[str, Any]]], rows: Mapping[str,
 
 def _pairs(pairs: Iterable[PairRow], rows: Mapping[str, int]) -> Truth:
     n, unknown = len(rows), 0
-    said: dict[tuple[int, int], bool] = {}
+    answers: dict[tuple[int, int], bool] = {}
     for pair in pairs:
         one, other = rows.get(pair.first), rows.get(pair.second)
         if one is None or other is None:
             unknown += 1
         elif one != other and (pair.label is not None or not pair.answered):
-            said[min(one, other), max(one, other)] = pair.label is not False
-    yes = np.array([pair for pair, label in said.items() if label], np.int64).reshape(-1, 2)
+            answers[min(one, other), max(one, other)] = pair.label is not False
+    yes = np.array([pair for pair, label in answers.items() if label], np.int64).reshape(-1, 2)
     cluster = np.arange(n)
     for one, other in yes.tolist():
         a, b = _root(cluster, one), _root(cluster, other)
         cluster[max(a, b)] = min(a, b)
     cluster = np.array([_root(cluster, row) for row in range(n)], np.int64)
     positive = np.sort(yes[:, 0] * n + yes[:, 1])
-    if len(yes) == len(said):
-        return Truth(cluster, np.full(n, bool(said)), positive, unknown=unknown)
-    judged = np.array(sorted(said), np.int64).reshape(-1, 2)
+    if len(yes) == len(answers):
+        return Truth(cluster, np.full(n, bool(answers)), positive, unknown=unknown)
+    judged = np.array(sorted(answers), np.int64).reshape(-1, 2)
     listed = np.zeros(n, np.bool_)
     listed[judged.ravel()] = True
     return Truth(cluster, listed, positive, judged, unknown)

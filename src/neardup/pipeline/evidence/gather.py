@@ -31,7 +31,14 @@ if TYPE_CHECKING:
     from neardup.pipeline.run.summary import Outcome
     from neardup.runtime.types import Flags
 
-__all__ = ["Clusters", "Measured", "addresses_of", "beside_references", "gather", "texts_beside"]
+__all__ = [
+    "Clusters",
+    "Measured",
+    "addresses_of",
+    "beside_references",
+    "gather",
+    "texts_with_references",
+]
 
 BORDER_PAIRS: Final = 20
 MOST_REMOVED: Final = 10_000
@@ -317,14 +324,14 @@ def addresses_of(run: Outcome, own: int) -> Addresses | ReferenceAddresses:
     return addresses if known is None or not own else addresses.beside(known.every)
 
 
-def texts_beside(
+def texts_with_references(
     texts_of: Callable[[set[int]], dict[int, str]], known: ReferenceIndex | None, decision: Decision
 ) -> Callable[[set[int]], dict[int, str]]:
     """Texts by number, of the index too if it keeps them."""
     references, own = decision.references, decision.kept_by.size
     every = None if references is None else references.every
 
-    def found(rows: set[int]) -> dict[int, str]:
+    def with_references(rows: set[int]) -> dict[int, str]:
         texts = texts_of({row for row in rows if row < own})
         beyond = sorted(row for row in rows if row >= own)
         if known is not None and every is not None and beyond:
@@ -333,7 +340,7 @@ def texts_beside(
             texts |= {row: text for row, text in given if text is not None}
         return texts
 
-    return found
+    return with_references
 
 
 MOST_COMPARED: Final = 32

@@ -95,7 +95,7 @@ class Review:
     Args:
         pairs: A file of pairs, such as `dedup --duplicates` wrote.
         paths: The inputs that hold the documents.
-        wanted: How to review.
+        options: How to review.
         recipe: Of the run, for the features that are shown.
         read: As the run read the inputs.
         format_name: Of the inputs, if their extensions do not tell.
@@ -117,7 +117,7 @@ class Review:
         fields: Sequence[str] = (),
     ) -> None:
         """Read the pairs, and the texts of those that may be asked."""
-        self.wanted, self._recipe = options, recipe
+        self.options, self._recipe = options, recipe
         self.strata = Strata(pair_rows(pairs), options.border, options.seed)
         names = {x for s in self.strata.all for pair in s.pairs for x in (pair.first, pair.second)}
         if not names:
@@ -164,7 +164,7 @@ class Review:
         if row is None:
             return None
         texts = self._texts.get(row.first), self._texts.get(row.second)
-        measure, names = self.wanted.measure, (row.first, row.second)
+        measure, names = self.options.measure, (row.first, row.second)
         fields = compared_fields(self._fields, *(self._values.get(name) for name in names))
         return pair_of_texts(names, texts, self._recipe, measure, row.similarity, fields)
 
@@ -189,7 +189,7 @@ class Review:
         with self._lock:
             said = [x.answer for x in self.answers.values()]
             whole, *_ = [*self.strata.estimates(self.answers), None]
-            likely, surely = self.strata.reaching(self.wanted.precision, self.answers)
+            likely, surely = self.strata.reaching(self.options.precision, self.answers)
             answered, to_answer = self.strata.progress(self.answers)
         return {
             "pairs": self.strata.size,
@@ -198,7 +198,7 @@ class Review:
             **{name: said.count(name) for name in ANSWERS},
             "precision": None if whole is None else whole.share,
             "interval": None if whole is None else [whole.low, whole.high],
-            "wanted": self.wanted.precision,
+            "wanted": self.options.precision,
             "threshold": None if likely is None else likely.least,
             "threshold_surely": None if surely is None else surely.least,
         }

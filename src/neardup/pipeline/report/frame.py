@@ -45,7 +45,7 @@ def inert(text: str) -> str:
         '&lt;b&gt;<i>U+202E</i>&#61;'
     """
     html = escape(text).replace("=", "&#61;").replace("@", "&#64;").replace("(", "&#40;")
-    return _ACTIVE.sub(lambda found: f"<i>U+{ord(found[0]):04X}</i>", html)
+    return _ACTIVE.sub(lambda match: f"<i>U+{ord(match[0]):04X}</i>", html)
 
 
 def name_of(name: str) -> str:

@@ -39,9 +39,9 @@ class LeakShown:
         rule: "share", "run", "both" or a published rule.
         share: Of the question's features.
         run: Words of the longest run.
-        asked: The question in parts: whether each is shared, and its text.
+        parts: The question in parts: whether each is shared, and its text.
         before: What stands before the passage.
-        passage: As `asked`.
+        passage: As `parts`.
         after: What stands behind it.
         others: How many other passages are enough by themselves.
     """
@@ -52,7 +52,7 @@ class LeakShown:
     rule: str
     share: float
     run: int
-    asked: Sequence[tuple[bool, str]]
+    parts: Sequence[tuple[bool, str]]
     before: str
     passage: Sequence[tuple[bool, str]]
     after: str
@@ -176,7 +176,7 @@ def _card(leak: LeakShown, number: int) -> str:
         f'<details class="pair" id="f{number}"{state}><summary><b>{leak.share:.3f}</b>'
         f" {name_of(leak.question)} <small>in</small> {name_of(leak.document)}</summary>"
         f"<h4>Question of {name_of(leak.benchmark)}</h4>"
-        f'<p dir="auto">{_marked(leak.asked)}</p><h4>Document</h4><p class="passage" dir="auto">'
+        f'<p dir="auto">{_marked(leak.parts)}</p><h4>Document</h4><p class="passage" dir="auto">'
         f'<span class="around">{inert(leak.before)}</span>{_marked(leak.passage)}'
         f'<span class="around">{inert(leak.after)}</span></p>'
         f'<p class="note">rule {inert(leak.rule)}; {count(leak.run)} words in a row{others}</p>'

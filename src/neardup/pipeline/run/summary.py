@@ -61,7 +61,7 @@ class ReadingRecord(Record):
         return Record.to_dict(self) | {"megabytes_per_second": round(_rate(self), 1)}
 
 
-class Told(Protocol):
+class WithMessages(Protocol):
     """A summary that has more to say than numbers."""
 
     @property
@@ -350,7 +350,7 @@ class PairsSummary(Record):
 
     def __str__(self) -> str:
         """Two lines for people."""
-        return _found(f"{self.pairs:,} pairs", self)
+        return _counts(f"{self.pairs:,} pairs", self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,7 +381,7 @@ class ClustersSummary(Record):
 
     def __str__(self) -> str:
         """Two lines for people."""
-        return _found(f"{self.kept:,} kept", self)
+        return _counts(f"{self.kept:,} kept", self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,7 +463,7 @@ class IndexSummary(Record):
                 f"stored    {self.stored:>12,}{notes}",
                 f"index     {self.documents:>12,} documents",
                 f"seconds   {self.seconds['total']:.2f}",
-                *_told_lines(self),
+                *_message_lines(self),
             ]
         )
 
@@ -502,7 +502,7 @@ class QuerySummary(Record):
         counts = ("queries", "empty", "matched", "hits", "cut", "rejected")
         lines = [f"{name:<12} {getattr(self, name):,}" for name in counts]
         written = [f"{'seconds':<12} {steps}", f"{'output':<12} {shown(self.output)}"]
-        return "\n".join([*lines, *written, *_told_lines(self)])
+        return "\n".join([*lines, *written, *_message_lines(self)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -563,7 +563,7 @@ def missing_note(choice: Choice, count: int) -> str | None:
     return f"{count:,} {has} no date in the field {choice.number}, and {comes} last"
 
 
-def _found(what: str, run: PairsSummary | ClustersSummary) -> str:
+def _counts(what: str, run: PairsSummary | ClustersSummary) -> str:
     return (
         f"{what} within {run.distance} bits among {run.fingerprints:,} fingerprints in"
         f" {run.seconds['total']:.2f} s (plan {run.plan})\nwrote {shown(run.output)}"
@@ -578,10 +578,10 @@ def _lines(
     outputs = ["standard output" if path == "-" else shown(path) for path in run.outputs]
     rate = f" ({_rate(run):,.0f} MB/s)" if run.nbytes >= _LARGE else ""
     written = [f"wrote     {x}" for x in outputs]
-    return "\n".join([*counts, f"seconds   {steps}{rate}", *written, *_told_lines(run)])
+    return "\n".join([*counts, f"seconds   {steps}{rate}", *written, *_message_lines(run)])
 
 
-def _told_lines(run: Told) -> list[str]:
+def _message_lines(run: WithMessages) -> list[str]:
     """The last lines of a summary: notes and warnings, the first few of each."""
     lines = [f"note      {shown(x)}" for x in _first(run.notes)]
     return lines + [f"warning   {shown(x)}" for x in _first(run.warnings)]

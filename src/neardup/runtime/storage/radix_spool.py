@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["RadixSpool"]
 
 _STEP_BITS: Final = 6
-_WAYS: Final = 1 << _STEP_BITS
+_BUCKETS: Final = 1 << _STEP_BITS
 _MOST_STEPS: Final = 4
 """Files that are open at once: 64 a step."""
 _WORD: Final = 8
@@ -50,23 +50,23 @@ class RadixSpool:
         self._width, self._column, self._tmp = width, column, tmp
         self._memory = memory
         self._bits, self._steps = bits, 1
-        self._held: list[Any] = []
-        self._held_bytes = 0
+        self._buffer: list[Any] = []
+        self._buffered_bytes = 0
         self._files: list[TemporaryRows] = []
         self.spilled = 0
 
     def append(self, rows: Any) -> None:
         """Take uint64 rows (n, width); FileError if the disk is full."""
-        self._held.append(rows)
-        self._held_bytes += rows.nbytes
-        if self._held_bytes > self._memory:
+        self._buffer.append(rows)
+        self._buffered_bytes += rows.nbytes
+        if self._buffered_bytes > self._memory:
             self._spill()
 
     def parts(self) -> Iterator[Callable[[], Iterator[Any]]]:
         """Give each part as what reads its rows, in pieces, as often as it is called."""
         if not self._files:
-            blocks = [np.concatenate(self._held)] if self._held_bytes else []
-            self._held = []
+            blocks = [np.concatenate(self._buffer)] if self._buffered_bytes else []
+            self._buffer = []
             if blocks:
                 yield lambda: iter(blocks)
             return
@@ -98,15 +98,15 @@ class RadixSpool:
 
     def _spill(self) -> None:
         if not self._files:
-            self._files = [TemporaryRows(self._tmp) for _ in range(_WAYS)]
-        if not self._held_bytes:
+            self._files = [TemporaryRows(self._tmp) for _ in range(_BUCKETS)]
+        if not self._buffered_bytes:
             return
-        rows = np.concatenate(self._held)
-        self._held, self._held_bytes = [], 0
-        ways = rows[:, self._column] >> np.uint64(max(self._bits - _STEP_BITS, 0))
-        ways = (ways & np.uint64(_WAYS - 1)).astype(np.uint8)
-        order = np.argsort(ways, kind="stable")  # rows of a part stay in the order they came in
-        edges = np.concatenate([[0], np.cumsum(np.bincount(ways, minlength=_WAYS))])
+        rows = np.concatenate(self._buffer)
+        self._buffer, self._buffered_bytes = [], 0
+        buckets = rows[:, self._column] >> np.uint64(max(self._bits - _STEP_BITS, 0))
+        buckets = (buckets & np.uint64(_BUCKETS - 1)).astype(np.uint8)
+        order = np.argsort(buckets, kind="stable")  # rows of a part stay in the order they came in
+        edges = np.concatenate([[0], np.cumsum(np.bincount(buckets, minlength=_BUCKETS))])
         for way, file in enumerate(self._files):
             file.append(rows[order[edges[way] : edges[way + 1]]])
         self.spilled += rows.nbytes

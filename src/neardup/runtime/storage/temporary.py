@@ -72,12 +72,12 @@ def read_exactly(fd: int, into: Any, offset: int) -> None:
     while done < len(view):
         try:
             # preadv leaves the position of the file alone, so threads may share a descriptor.
-            got = os.preadv(fd, [view[done:]], offset + done)
+            size = os.preadv(fd, [view[done:]], offset + done)
         except OSError as error:
             raise FileError(f"cannot read fingerprints: {error.strerror}") from None
-        if not got:
+        if not size:
             raise FileError("cannot read fingerprints: the file became shorter while it was read")
-        done += got
+        done += size
 
 
 def write_all(fd: int, data: memoryview, offset: int, tmp: str | None) -> None:

@@ -123,7 +123,7 @@ def calibrate(
     from neardup.pipeline import Choice, Limits, Rule, dedup_texts
     from neardup.pipeline.calibration.calibrate import CalibrationOptions, calibrate_files
     from neardup.pipeline.calibration.edits import Aim
-    from neardup.pipeline.calibration.questions import QuestionsAsked, compare_questions
+    from neardup.pipeline.calibration.questions import ComparisonOptions, compare_questions
     from neardup.runtime.free_memory import memory_bytes
     from neardup.runtime.progress import shown as printable
 
@@ -143,10 +143,10 @@ def calibrate(
         echo(dumps(calibration.to_dict()) if json else str(calibration))
         return
     aim = Aim() if edits is None else Aim.parse(edits)
-    wish = QuestionsAsked(aim, made.question or DEFAULT_QUESTION, seed)
+    request = ComparisonOptions(aim, made.question or DEFAULT_QUESTION, seed)
     warm_up(lambda: dedup_texts(["one", "one"], Rule(), Choice(), limits), by_features=True)
     with progress() as shown:
-        comparison = compare_questions(inputs, wish, read, limits, shown, input_format)
+        comparison = compare_questions(inputs, request, read, limits, shown, input_format)
     echo(dumps(comparison.to_dict()) if json else str(comparison))
     if output is None:
         return

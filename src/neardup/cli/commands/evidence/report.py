@@ -81,18 +81,18 @@ def report(
     from neardup.runtime.progress import shown as printable
 
     facts = kept_options(duplicates)
-    had = facts.get("options", {})
+    options = facts.get("options", {})
     reading, inputs = reading.completed(facts), inputs or kept_inputs(duplicates, facts)
     if not inputs:
         raise UsageError(f"no inputs are kept beside {duplicates}: name those of the run after it")
     if keep == "first" and date_format is None:
-        keep, date_format = had.get("keep", keep), had.get("date_format")
-    policy = had.get("policy", policy) if policy == "greedy" else policy
+        keep, date_format = options.get("keep", keep), options.get("date_format")
+    policy = options.get("policy", policy) if policy == "greedy" else policy
     choice = Choice(keep, policy, date_format=date_format)
     named = (made.question, similarity, distance, verify, measure, made.recipe)
     rule = kept_rule(facts) if all(part is None for part in named) else None
     rule = rule or rule_of(*named)
-    within = had.get("within") if within is None else within
+    within = options.get("within") if within is None else within
     limits = Limits(memory_bytes(memory), tmp, workers)
     read = reading.options(memory, within=within, **choice.reading)
     names = shared.field_names(fields)

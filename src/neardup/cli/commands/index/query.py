@@ -93,7 +93,7 @@ def query(
     reach = Reach(distance, limit, similarity, csv_safe)
     with DurableIndex.open(folder, readonly=True, verify=verify) as index:
         if single:
-            answer = ask_one(index, _asked(query_text, fingerprint), reach, nearest)
+            answer = ask_one(index, _query_of(query_text, fingerprint), reach, nearest)
             if answer.is_empty:
                 echo("the text has no tokens, so it is near to nothing", err=True)
             print_hits(answer.hits, answer.total, answer.what, json)
@@ -108,7 +108,7 @@ def query(
     print_summary(summary, json)
 
 
-def _asked(text: str | None, fingerprint: str | None) -> str | int:
+def _query_of(text: str | None, fingerprint: str | None) -> str | int:
     if text == "-":
         try:
             return sys.stdin.buffer.read().decode()

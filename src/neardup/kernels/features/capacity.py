@@ -23,7 +23,7 @@ from neardup.kernels.features.character_classes import (
     WORD,
 )
 from neardup.kernels.features.normalise import decomposed_size
-from neardup.kernels.features.token_arguments import Room
+from neardup.kernels.features.token_arguments import Capacity
 from neardup.kernels.features.tokenise import BUFFER_RATIO, SEGMENT_RATIO, TOKEN_RATIO
 from neardup.kernels.jit import inlined, inner
 from neardup.kernels.utf8 import decode
@@ -55,7 +55,7 @@ def _counted(kind: int, chars: bool, goes_on: np.uint64) -> tuple[int, Any]:
 
 
 @inner
-def counted_room(data: Bytes, begin: int, end: int, cutting: Cutting) -> Room:
+def counted_capacity(data: Bytes, begin: int, end: int, cutting: Cutting) -> Capacity:
     """What data[begin:end] takes, or somewhat more; O(bytes). Arguments as for `tokenise`."""
     tables, chars = cutting.tables, cutting.chars
     index, blocks, pool = tables.index, tables.blocks, tables.pool
@@ -96,11 +96,11 @@ def counted_room(data: Bytes, begin: int, end: int, cutting: Cutting) -> Room:
             nbytes += _POINT_BYTES
         last = at
         at += width
-    return Room(tokens, nbytes + tokens, 2 * longest)
+    return Capacity(tokens, nbytes + tokens, 2 * longest)
 
 
 @inner
-def room_of(data: Bytes, offsets: Offsets, cutting: Cutting) -> Room:
+def capacity_for(data: Bytes, offsets: Offsets, cutting: Cutting) -> Capacity:
     """Room for each of the texts data[offsets[i]:offsets[i + 1]]."""
     short = np.int64(0)
     tokens, nbytes, points = np.int64(0), np.int64(0), np.int64(0)
@@ -109,10 +109,10 @@ def room_of(data: Bytes, offsets: Offsets, cutting: Cutting) -> Room:
         if size <= LONG_BYTES:
             short = max(short, size)
             continue
-        room = counted_room(data, offsets[i], offsets[i + 1], cutting)
-        tokens = max(tokens, room.tokens)
-        nbytes, points = max(nbytes, room.nbytes), max(points, room.points)
-    return Room(
+        capacity = counted_capacity(data, offsets[i], offsets[i + 1], cutting)
+        tokens = max(tokens, capacity.tokens)
+        nbytes, points = max(nbytes, capacity.nbytes), max(points, capacity.points)
+    return Capacity(
         max(tokens, TOKEN_RATIO * short),
         max(nbytes, BUFFER_RATIO * short),
         max(points, SEGMENT_RATIO * short),

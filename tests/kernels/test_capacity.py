@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import neardup as nd
 from neardup.features.text import one_block
 from neardup.features.tokens import cutting
-from neardup.kernels.features.room import counted_room
-from neardup.kernels.features.tokenise import made_tokens, token_room, tokenise
+from neardup.kernels.features.capacity import counted_capacity
+from neardup.kernels.features.tokenise import made_tokens, scratch_tokens, tokenise
 from neardup.kernels.jit import kernel
 from strategies import normalisation_texts, texts
 
@@ -23,17 +23,17 @@ FORMS = st.sampled_from(["NFKC", "NFC", "none"])
 @kernel
 def cut_in_room(data: Any, cut: Any, out: Any) -> int:
     """Cut in room that is counted; says how much that is, and what is used of it."""
-    room = counted_room(data, np.int64(0), data.size, cut)
-    tokens = made_tokens(room)
+    capacity = counted_capacity(data, np.int64(0), data.size, cut)
+    tokens = made_tokens(capacity)
     count = tokenise(data, np.int64(0), data.size, cut, tokens)
-    plenty = token_room(data.size)
+    plenty = scratch_tokens(data.size)
     same = tokenise(data, np.int64(0), data.size, cut, plenty) == count
     for i in range(count + 1):
         same = same and tokens.starts[i] == plenty.starts[i]
     for i in range(tokens.starts[count]):
         same = same and tokens.buffer[i] == plenty.buffer[i]
-    out[0], out[1], out[2], out[3] = room.tokens, count, room.nbytes, tokens.starts[count]
-    out[4] = room.points
+    out[0], out[1], out[2], out[3] = capacity.tokens, count, capacity.nbytes, tokens.starts[count]
+    out[4] = capacity.points
     return same
 
 
