@@ -1,9 +1,9 @@
 """The index, "have I seen this?": by distance or by similarity, in memory and durable.
 
 `memory_index`, `durable` and `base_index` are the calls, `row_writer` the rules of adding,
-`prepared` what documents become before, `queries` the questions. A kind (`distance_kind`,
-`similarity_kind`) says what rows hold and how they are searched; `versions` are what an index holds
-at one moment.
+`prepared` the form of documents before they are added, `queries` the questions. A kind
+(`distance_kind`, `similarity_kind`) says what rows hold and how they are searched; a version
+(`versions`) is the content of an index at one moment.
 """
 
 from __future__ import annotations

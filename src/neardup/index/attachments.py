@@ -1,7 +1,7 @@
-"""Attachments: what an index keeps beside a document, a small value (payload) and its content.
+"""Attachments: the small value (payload) and the content that an index stores with a document.
 
 The attachment of a row is one value of bytes: whether it has a content (a text, features), the
-payload, the content. In memory it stands in a dict by number, of a durable index in the log.
+payload, the content. An index in memory has a dict of them by number, a durable index its log.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ __all__ = [
 ]
 
 MOST_BYTES: Final = 4096
-"""Of a payload, encoded."""
+"""The most bytes of an encoded payload."""
 HEAD: Final = struct.Struct("<I")
 BYTES: Final = b"\0"
-"""Before a payload of bytes; the others are JSON, which never begins so."""
+"""The byte before a payload of bytes; other payloads are JSON, which never begins with it."""
 STRICT: Final = (
     orjson.OPT_PASSTHROUGH_DATACLASS
     | orjson.OPT_PASSTHROUGH_DATETIME
@@ -56,20 +56,20 @@ STRICT: Final = (
 class Attachments:
     """Contents and payloads that an index in memory stores with its rows, by number.
 
-    A number is never used again, so what is added is never in the way of an older snapshot; what is
-    removed stays until it is most of all, and then another object takes the place of this one. So a
-    snapshot that shares this object is right as long as it is used.
+    A number is never used again, so additions do not disturb an older snapshot. Removed values stay
+    until they are most of all values; then another object replaces this one. So a snapshot that
+    shares this object stays right as long as it is used.
 
     Args:
         kept: By number.
     """
 
     def __init__(self, kept: dict[int, bytes] | None = None) -> None:
-        """Keep these."""
+        """Store values by number."""
         self._kept = kept or {}
         self._gone: list[int] = []
         self.nbytes = sum(map(len, self._kept.values()))
-        """Of what is kept, and of what is removed and still here."""
+        """Bytes of the stored values, and of the removed ones that are still here."""
 
     @classmethod
     def of_rows(cls, numbers: list[int], kept: list[bytes | None] | None) -> Attachments:
@@ -89,7 +89,7 @@ class Attachments:
         return [self._kept.get(each) for each in numbers] if self._kept else None
 
     def begin(self) -> Callable[[], None]:
-        """Begin a transaction: what brings back rows that are removed from now on."""
+        """Begin a transaction; returns a function that brings back rows removed after this call."""
         gone, count = self._gone, len(self._gone)
 
         def undo() -> None:
@@ -98,7 +98,7 @@ class Attachments:
         return undo
 
     def put(self, first: int, kept: list[bytes | None]) -> None:
-        """Rows from a number on."""
+        """Store the attachments of rows with the numbers from `first` on."""
         added = {first + at: each for at, each in enumerate(kept) if each is not None}
         self._kept |= added
         self.nbytes += sum(map(len, added.values()))
@@ -106,8 +106,8 @@ class Attachments:
     def without(self, numbers: list[int]) -> Attachments:
         """The attachments after rows are removed: this object, or another.
 
-        What was removed before the call is forgotten, not yet what is now: snapshots of the moment
-        before may still be taken.
+        Rows removed before the call are forgotten. Those of this call are not forgotten yet, since
+        a snapshot of the previous version may still be taken.
         """
         remaining = self
         if 2 * len(self._gone) > len(self._kept):
@@ -125,7 +125,7 @@ def payload_bytes(names: list[Id], payloads: Payloads) -> list[bytes]:
         payloads: As many, or None.
 
     Raises:
-        UsageError: If there are not as many, or one is too large, or of no such type.
+        UsageError: If their numbers differ, or one is too large or of another type.
     """
     if payloads is None:
         return [b""] * len(names)
@@ -185,7 +185,7 @@ def payload_in(kept: bytes | None) -> Any:
 
 
 def column_of(kept: Iterable[bytes | None]) -> dict[str, Any]:
-    """Arrays of a file that hold what is kept beside its rows."""
+    """Arrays of a file that hold the attachments of its rows."""
     values = [each or b"" for each in kept]
     ends = np.zeros(len(values) + 1, np.int64)
     np.cumsum([len(each) for each in values], out=ends[1:])
@@ -218,21 +218,21 @@ def store_of(kind: AnyKind, store: str | None) -> str:
 
 
 class ContentCodec:
-    """Encodes and decodes contents that are kept beside rows.
+    """Encodes and decodes contents that are stored with rows.
 
     Args:
         kind: One of STORES.
         recipe: Of the index.
-        extract: Of the index: what is kept of HTML is what is compared.
+        extract: Of the index: the part of HTML that is compared is the part that is stored.
     """
 
     def __init__(
         self, kind: str = "none", recipe: Recipe | None = None, extract: str | None = None
     ) -> None:
-        """Keep these."""
+        """Take the settings."""
         self.kind, self._recipe, self._extract = kind, recipe, extract or "none"
         self.is_kept = kind != "none"
-        """Whether the index keeps any."""
+        """Whether the index stores contents."""
 
     @classmethod
     def beside(cls, kind: AnyKind, store: str) -> Self:
@@ -240,7 +240,7 @@ class ContentCodec:
         return cls("none" if store == kind.keeps else store, kind.recipe, kind.extract)
 
     def check_merging(self, theirs: str) -> None:
-        """Refuse an index to be merged that does not keep what this one does.
+        """Refuse to merge an index that does not store the contents that this one does.
 
         Args:
             theirs: One of STORES.
@@ -306,7 +306,7 @@ class ContentCodec:
         return [self._encoded(name, value) for name, value in zip(names, values, strict=True)]
 
     def _check_texts(self, names: list[Id], values: list[Any]) -> None:
-        """Refuse fingerprints or features alone: nothing says what they were made of."""
+        """Refuse fingerprints or features alone: their texts are unknown."""
         for name, value in zip(names, values, strict=True):
             if value is not None and not isinstance(value, str):
                 raise UsageError(

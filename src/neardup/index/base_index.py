@@ -5,8 +5,8 @@
     writer   the rules: which id a document may take, and what becomes of one that is offered
     index    the calls
 
-A call that writes reads what it is given, takes the lock of the store and lets the writer make the
-next version, which takes the place of the one that queries read.
+A call that writes reads its arguments, takes the lock of the store and lets the writer make the
+next version, which replaces the one that queries read.
 """
 
 from __future__ import annotations
@@ -80,21 +80,21 @@ class BaseIndex(Queries):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed; what is in memory never is."""
+        """Whether it was closed; an index in memory never is."""
         return self._store.closed
 
     def commit(self) -> None:
-        """Bring what was added and removed to the disk; nothing to do in memory."""
+        """Write additions and removals to the disk; nothing to do in memory."""
 
     def close(self) -> None:
         """Commit and close; nothing to do in memory."""
 
     def check(self) -> list[str]:
-        """Problems of what is on disk; none in memory."""
+        """Problems of the files; none in memory."""
         return []
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return the index."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -136,11 +136,12 @@ class BaseIndex(Queries):
     def warm_up(self, calls: Calls = "usual") -> float:
         """Load and compile what queries and additions run, and make the search tables.
 
-        Else each does so when it is first called, which takes up to seconds. Nothing is changed.
+        Otherwise each does so at its first call, which takes up to seconds. Nothing in the index
+        changes.
 
         Args:
-            calls: "usual": adding and asking one by one and many at once. "all": whatever may be
-                called, with ids of the kind that it has, or of both; nothing compiles afterwards.
+            calls: "usual": additions and queries, one by one and many at once. "all": every call,
+                with ids of the kind that it has, or of both; nothing compiles afterwards.
 
         Returns:
             The seconds that it took.
@@ -170,14 +171,14 @@ class BaseIndex(Queries):
 
     @contextlib.contextmanager
     def _scratches(self) -> Iterator[Callable[[], BaseIndex]]:
-        """Factories of indexes like this one, without documents."""
+        """Functions that make indexes with these settings, without documents."""
         yield lambda: BaseIndex(self._kind, MemoryStore(Version.empty(self._kind)))
 
     def snapshot(self, *, committed: bool = False) -> View:
         """A snapshot of the index, for several calls that must agree.
 
-        A snapshot of an index in a folder holds on to its commit: the space of documents removed
-        later is free again when the snapshot is closed.
+        A snapshot of an index in a folder keeps its commit: the space of documents that are removed
+        later becomes free when the snapshot is closed.
 
         Args:
             committed: Only what the last commit has, which a crash cannot take back.
@@ -206,11 +207,10 @@ class BaseIndex(Queries):
                 (n,) or (n, width)), or of an index by similarity feature hashes (uint64 (n,), of
                 many an Arrow list array). Documents without tokens (None, or masked) are left out,
                 since they match nothing.
-            contents: What an index in a folder keeps beside fingerprints, as many: texts, or arrays
-                of uint64 feature hashes. Not needed where texts are given for documents.
-            payloads: A small value beside each, given back by `payload`: bytes, or what JSON holds,
-                of at most 4,096 bytes; None for none. They go with the document that they came
-                with.
+            contents: The contents that an index in a folder stores with fingerprints, as many:
+                texts, or arrays of uint64 feature hashes. Not needed where documents are texts.
+            payloads: A small value for each, returned by `payload`: bytes or a JSON value, of at
+                most 4,096 bytes; None for none. A payload is removed with its document.
 
         Returns:
             How many were stored; on disk after `commit`.
@@ -326,7 +326,7 @@ class BaseIndex(Queries):
         self, ids: Ids | Prepared, documents: Documents = None, contents: Contents | None = None, *,
         stored: Stored = "replace", payloads: Payloads = None,
     ) -> pa.Table:  # fmt: skip
-        """Offer many documents, one after the other, as `offer` does for one.
+        """Offer many documents, one after the other, each as in `offer`.
 
         Args:
             ids: As many, of one kind; or what `prepare` gave, and nothing else.
@@ -396,11 +396,11 @@ class BaseIndex(Queries):
             documents: As in `add_new`.
             contents: As in `add_new`.
             payloads: As in `add_new`.
-            bad: What happens if a document, id or payload cannot be taken: "error", or "report":
-                the others are prepared, and `problems` says by row what is wrong.
+            bad: What happens if a document, id or payload is not valid: "error", or "report": the
+                others are prepared, and `problems` says by row what is wrong.
 
         Returns:
-            What `add_new` and `offer_many` take; `Prepared.joined` makes one of several.
+            The argument of `add_new` and `offer_many`; `Prepared.joined` joins several.
 
         Raises:
             UsageError: As `add_new`.
@@ -439,8 +439,8 @@ class BaseIndex(Queries):
     def transaction(self) -> Iterator[Self]:
         """A transaction: committed at the end of the body, rolled back if it raises.
 
-        What was written before and not committed is committed first. Other threads that write wait;
-        those that query see what is written in the body at once, unless they ask what is committed.
+        Uncommitted changes from before are committed first. Other threads that write wait. Threads
+        that query see what the body writes at once, unless they query with `committed`.
 
         Raises:
             UsageError: If one is open already, or if the body commits, rolls back, compacts or
@@ -470,7 +470,7 @@ class BaseIndex(Queries):
                 self._in_transaction = False
 
     def refresh(self) -> bool:
-        """Follow the last commit of the process that writes, as each query does; whether it is new.
+        """Follow the last commit of the process that writes, as each query does; True if it is new.
 
         Only an index in a folder that was opened with readonly=True has anything to follow.
         """
@@ -482,11 +482,11 @@ class BaseIndex(Queries):
         They keep the times at which they were added, their texts or features, and payloads.
 
         Args:
-            other: Which, of the same kind, in memory or in a folder; it is not changed.
+            other: An index of the same kind, in memory or in a folder; it does not change.
             foreign: Take fingerprints or features of no known recipe as those of this one's.
 
         Raises:
-            UsageError: If widths or kinds differ, or the other keeps less than this one.
+            UsageError: If widths or kinds differ, or the other stores less than this one.
             RecipeError: If recipes differ, or only this one is known to have one.
         """
         given, mine = type(other).__name__, self._kind.name
@@ -547,7 +547,7 @@ class BaseIndex(Queries):
     def touch(self, ids: Ids) -> int:
         """Mark documents as seen again: for `expire` they were added now.
 
-        They come last in the order of insertion then, as if they were added again.
+        They then come last in the order of insertion, as if they were added again.
 
         Args:
             ids: One, or many.
@@ -575,7 +575,7 @@ class BaseIndex(Queries):
             return self._writer.add_many(column, version.contents_at(places), kept)
 
     def compact(self) -> None:
-        """Bring everything into one segment and forget removed rows."""
+        """Merge everything into one segment, without removed rows."""
         with self._lock:
             self._store.check_writable()
             self._check_no_transaction("compact")

@@ -16,16 +16,18 @@ if TYPE_CHECKING:
 __all__ = ["Clock", "runs_of"]
 
 EXACT_SECONDS: Final = 1024
-"""Of so much time, a coarse clock tells each second; of twice as much, every two, and so on."""
+"""The last seconds for which a coarse clock tells each second; of twice as many every two, and so
+on."""
 
 
 class Clock:
     """A table of runs: documents from a run's first number on were added at the run's time.
 
     Times follow the system's clock, also where it is set back. A clock does not change: `noted` and
-    `extended` make another, as cheap as what is new. One goes on in the arrays of the one before,
-    behind what that one reads; where another did so already, as after a rollback, it copies them.
-    Only one thread at a time may go on from clocks that share arrays: the writer, under its lock.
+    `extended` make another, at the cost of the new runs. It appends to the arrays of the previous
+    clock, behind what that one reads; where another clock did so already, as after a rollback, it
+    copies them. Only one thread at a time may extend clocks that share arrays: the writer, under
+    its lock.
 
     Args:
         numbers: int64, ascending: the first of each run.
@@ -48,7 +50,7 @@ class Clock:
 
     @classmethod
     def joined(cls, runs: list[tuple[Rows, Times]]) -> Clock:
-        """One clock of runs that follow each other, as `since` gives them."""
+        """One clock of consecutive runs, each from `since`."""
         clock = cls()
         for numbers, times in runs:
             clock = clock.extended(numbers, times)
@@ -91,9 +93,9 @@ class Clock:
         return numbers, np.array(self._times[at:last], np.float64)
 
     def coarse(self, first: int, end: int) -> Clock:
-        """The same for numbers from `first` to `end`, with few runs, however long it went.
+        """A clock for the numbers from `first` to `end`, with few runs for any length of time.
 
-        Times of the last EXACT_SECONDS are told to the second, older ones to a thousandth of their
+        Times of the last EXACT_SECONDS are exact to the second, older ones to a thousandth of their
         age. A run has the last of its documents' times, so that nothing expires early.
         """
         numbers, times = self.since(first, end)

@@ -3,8 +3,9 @@
 New fingerprints wait in a tail of at most TAIL_ROWS, which queries scan. A full tail becomes a
 segment, and two neighbouring segments of one level are merged, a level being GROWTH times as large
 as the one below: so an index has few segments, and a row is copied a few times a level in its life.
-Segments stand in order of insertion. Removed rows are only marked, and left out by the next merge.
-Neither a segment nor a tail changes: what is added or removed makes another, which shares the rows.
+Segments are in order of insertion. Removed rows are only marked, and the next merge leaves them
+out. Neither a segment nor a tail changes: an addition or removal makes another one, which shares
+the rows.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ __all__ = ["TAIL_ROWS", "CodeSegment", "CodeTail", "merged", "next_merge", "thre
 TAIL_ROWS: Final = 4096
 GROWTH: Final = 16
 SMALL_ROWS: Final = 1 << 14
-"""Of a segment whose tables are made sooner than threads are started."""
+"""Rows of a segment whose tables take less time than starting threads."""
 PLAN_FIELDS: Final = (
     "name", "key_bits", "candidates", "bytes_per_row", "seconds", "recall", "lookups",
 )  # fmt: skip
 WORTH_THREADS: Final = 0.005
-"""Seconds of work from which on threads are started, which takes up to a millisecond."""
+"""Seconds of work that are worth threads; starting them takes up to a millisecond."""
 
 
 class CodeSegment(SegmentRows):
@@ -73,8 +74,8 @@ class CodeSegment(SegmentRows):
         """Make no searcher yet."""
         super().__init__(ids, numbers, dead, file, changed)
         self.codes = codes
-        # One list for all segments of these rows. Two readers may both make the searcher at first:
-        # each is right, and the one that is put here last stays.
+        # All segments of these rows share one list. Two readers may both make the searcher at
+        # first: each is right, and the last one stays.
         self._made: list[Searcher | None] = [None]
 
     @classmethod
@@ -91,7 +92,7 @@ class CodeSegment(SegmentRows):
         header: dict[str, Any] | None = None,
         arrays: dict[str, Any] | None = None,
     ) -> None:
-        """Write it, removed rows as well, with more for the header and more arrays.
+        """Write the segment, removed rows included, with further header entries and arrays.
 
         Raises:
             FileError: If it cannot be written.
@@ -149,7 +150,7 @@ class CodeSegment(SegmentRows):
         workers: int | None,
         first: First | None = None,
     ) -> Neighbours:
-        """Living rows within the distance of each query; with `first` those that it asks."""
+        """Living rows within the distance of each query; with `first` those that it selects."""
         searcher = self.searcher(settings)
         threads = threads_for(workers, searcher.plan.seconds * len(queries))
         if first is not None:
@@ -169,7 +170,7 @@ class CodeSegment(SegmentRows):
     ) -> tuple[list[tuple[int, int, Any]], int]:
         """The (distance, number, id) of the living rows within the distance of one query.
 
-        Of many, at least the first `most`; and how many there are.
+        At least the first `most` of them, and their number.
         """
         searcher = self._made[0] or self.searcher(settings)
         marks, recent = self.gone
@@ -241,12 +242,12 @@ class CodeTail(Tail[TailCodes]):
 
     @property
     def codes(self) -> Codes:
-        """uint64 (rows, width)."""
+        """The fingerprints: uint64 (rows, width)."""
         return self.rows.codes[: self.count]
 
     @property
     def flat(self) -> Words:
-        """The words of all fingerprints one after the other, and of rows that are not there yet."""
+        """The words of all fingerprints in one array, which has space for further rows."""
         flat: Words = self.rows.flat
         return flat
 
@@ -266,15 +267,15 @@ class CodeTail(Tail[TailCodes]):
 
 
 def threads_for(workers: int | None, seconds: float) -> int:
-    """The number of threads: the caller's, or what work of this length is worth."""
+    """The number of threads: the caller's, or the number that pays for work of this length."""
     return worker_count(workers) if workers or seconds > WORTH_THREADS else 1
 
 
 def merged(segments: list[CodeSegment]) -> CodeSegment:
-    """The living rows of several segments that stand one after the other.
+    """The living rows of consecutive segments.
 
     Raises:
-        DataError: If one of them is damaged: what is copied gets a new checksum.
+        DataError: If one of them is damaged: copies get a new checksum.
     """
     for each in segments:
         stop_if_abandoned()
@@ -299,7 +300,7 @@ def next_merge(segments: Sequence[SegmentRows], most: int | None = None) -> tupl
         most: Rows of a segment that is made of several, at most; None: any number.
 
     Returns:
-        The first, and one behind the last; None where nothing is to be merged.
+        The first, and the one after the last; None if no merge is due.
     """
     for last, segment in enumerate(segments):
         if 2 * segment.removed > len(segment):

@@ -42,7 +42,7 @@ __all__ = ["ByDistance"]
 
 WORD: Final = 64
 SPREAD: Final = 0x9E3779B97F4A7C15
-"""Multiples of it are far apart, in the bits that tables are made of."""
+"""A factor whose multiples are far apart, in the bits of which tables are made."""
 
 
 class ByDistance(DistanceSettings):
@@ -57,7 +57,7 @@ class ByDistance(DistanceSettings):
 
     @property
     def reach(self) -> float:
-        """The distance that it was made for."""
+        """The distance for which it was made."""
         return self.distance
 
     def settings(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class ByDistance(DistanceSettings):
         return next_merge(segments, most)
 
     def merging_bytes(self, stored: float) -> float:
-        """See Kind: what is written is made in memory."""
+        """See Kind: the arrays are made in memory before they are written."""
         return 2.5 * stored
 
     def read(
@@ -293,9 +293,9 @@ class ByDistance(DistanceSettings):
     def _hits(
         self, version: Version[Codes], code: Code, distance: int, most: int | None
     ) -> tuple[list[tuple[int, int, Id]], int]:
-        """Distance, number and id of what is within the distance, sorted; and how many there are.
+        """Distance, number and id of the rows within the distance, sorted, and their number.
 
-        Of many, at least the first `most`.
+        At least the first `most` are returned.
         """
         rows: list[tuple[int, int, Id]] = []
         total = 0
@@ -315,7 +315,7 @@ class ByDistance(DistanceSettings):
     def _scanned(
         self, version: Version[Codes], codes: Codes, rows: Rows, n: int, workers: int | None
     ) -> pa.Table:
-        """The n nearest of each of many: all rows are compared."""
+        """The n nearest rows of each query, by comparing all rows."""
         threads, tail = worker_count(workers), version.tail
         parts = [
             (

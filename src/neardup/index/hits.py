@@ -27,17 +27,17 @@ __all__ = [
 ABSENT: Final = -1
 OTHER: Final = 0
 SAME: Final = 1
-"""How an id is stored: not at all, with other content than a document's, or with the same."""
+"""States of an id: not stored, stored with other content than a document's, or with the same."""
 Id: TypeAlias = int | str
-"""Of a document; one kind an index."""
+"""The id of a document; an index has ids of one type."""
 C = TypeVar("C")
-"""How close: a distance, or a similarity."""
+"""Closeness: a distance, or a similarity."""
 
 
 State: TypeAlias = Literal["new", "seen", "stored", "replaced", "empty", "refused"]
-"""What became of a document that was offered: see Answer."""
+"""The outcome of an offer: see Answer."""
 NEW_STATES: Final = frozenset({"new", "replaced", "stored"})
-"""Those of documents to which no other one is near."""
+"""States of documents to which no other one is near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class Answer:
     """The outcome of a document that was offered.
 
     Args:
-        state: "new", it was stored; "replaced", so was it, in the place of what its id had;
+        state: "new", it was stored; "replaced", it was stored and replaced the version of its id;
             "stored", its id was stored before, and that version stays; "seen", another one is near;
-            "empty", it has no tokens, so that it matches nothing and is not stored; "refused", it
-            could not be prepared, as `Prepared.problems` says.
+            "empty", it has no tokens, so it matches nothing and is not stored; "refused", it could
+            not be prepared, as `Prepared.problems` says.
         near: (id, distance) or (id, similarity) of the closest other one, if it was seen.
     """
 
@@ -70,18 +70,18 @@ class Hits(list[tuple[Id, C]]):
     """(id, distance) or (id, similarity), the closest first, then by insertion.
 
     Args:
-        hits: Those that are returned.
-        total: How many there are; more than returned where a limit cut.
+        hits: The hits that are returned.
+        total: The number of hits, with those beyond the limit.
     """
 
     def __init__(self, hits: list[tuple[Id, C]], total: int) -> None:
-        """Take what was found."""
+        """Take the hits."""
         super().__init__(hits)
         self.total = total
 
     @property
     def cut(self) -> bool:
-        """Whether a limit left some out."""
+        """Whether a limit left hits out."""
         return self.total > len(self)
 
 
@@ -94,7 +94,7 @@ class Places:
 
     @classmethod
     def nowhere(cls, count: int) -> Self:
-        """No id is stored."""
+        """Places of ids none of which is stored."""
         return cls(np.full(count, -1, np.int64), np.full(count, -1, np.int64))
 
     @classmethod
@@ -113,12 +113,12 @@ class Places:
 
 
 class Closest(NamedTuple):
-    """The closest stored document of each of some, the first added of equally close ones.
+    """The closest stored document of each of several; of equally close ones the first added.
 
     Args:
-        segments: int64 (n,): where it is, the tail behind the last segment; -1: none is near.
+        segments: int64 (n,): its segment, the tail counting as the last; -1 if none is near.
         rows: int64 (n,): its row there.
-        scores: How close it is; only where there is one.
+        scores: Its distance or similarity; meaningless where none is near.
     """
 
     segments: Rows
@@ -133,7 +133,7 @@ class Closest(NamedTuple):
 def sorted_table(
     parts: list[Any], rows: Rows, kind: pa.DataType, limit: int | None, *, by_age: bool = False
 ) -> tuple[pa.Table, int]:
-    """Join what the parts of an index found into one table.
+    """Join the hits of the parts of an index into one table.
 
     Args:
         parts: For each (HitRows, numbers of its rows, IdColumn of its rows), in order of insertion.
@@ -143,7 +143,7 @@ def sorted_table(
         by_age: Sort by insertion alone, not by distance first.
 
     Returns:
-        row, id, distance, sorted by row, distance and insertion; and how many `limit` cut.
+        row, id, distance, sorted by row, distance and insertion; and the number that `limit` cut.
     """
     queries = np.concatenate([*(hits.queries for hits, _, _ in parts), _NONE])
     distances = np.concatenate([*(hits.distances for hits, _, _ in parts), _NONE])

@@ -74,7 +74,7 @@ def is_one_id(ids: Any) -> bool:
     """Whether this is one id, not a list of them.
 
     Raises:
-        UsageError: If it can be neither; ids without an order, such as a set, belong to nothing.
+        UsageError: If it is neither; ids without an order, such as a set, match no documents.
     """
     if isinstance(ids, (str, int, np.integer)):
         return True
@@ -102,7 +102,7 @@ def id_array(ids: Any) -> Any:
 
 
 def _checked_array(ids: Any) -> Any:
-    """As `id_array`, of whatever there may be."""
+    """As `id_array`, for values of any type."""
     if isinstance(ids, pa.ChunkedArray):
         ids = ids.combine_chunks()
     try:
@@ -131,9 +131,9 @@ def _checked_array(ids: Any) -> Any:
 
 
 def _plain_array(ids: list[Any]) -> pa.Array | None:
-    """The array of values of `str` or of `int` itself; None for others, or what cannot be an id.
+    """The array of values of exactly `str` or `int`; None for others, or for invalid ids.
 
-    Arrow takes a tenth of the time where it does not look for the type of each value.
+    Arrow takes a tenth of the time if it need not find the type of each value.
     """
     kinds = set(map(type, ids))
     if kinds not in ({str}, {int}):
@@ -174,7 +174,7 @@ class IdColumn:
         self._ascending = ascending
         self._ends: tuple[int, int] | None = None
         self._table: Any = None
-        """What `find_ids` takes of it, and the arrays that this points to."""
+        """The argument of `find_ids`, and the arrays to which it points."""
         self._numbers = values.to_numpy() if self.kind == "int" else None
 
     @property
@@ -248,7 +248,7 @@ class IdColumn:
         return self._table[0]
 
     def disagreement(self) -> DataError:
-        """The error for a hash table, perhaps from a file, that leads out of its ids."""
+        """The error for a hash table, perhaps from a file, that refers to ids that do not exist."""
         return DataError("the hash table does not agree with the ids: make the index again")
 
     @property
@@ -288,7 +288,7 @@ class IdColumns:
         """The row of each of some ids in each of the columns, or -1: int64 (c, n).
 
         Raises:
-            DataError: If a hash table, which may come from a file, does not agree with the ids.
+            DataError: If a hash table, which may come from a file, does not match the ids.
         """
         rows = np.full((self._count, len(ids)), -1, np.int64)
         for at, column in self._ascending:

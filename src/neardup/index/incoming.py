@@ -1,4 +1,4 @@
-"""Input of an index: conversion to uint64 words, or one clear line of error."""
+"""Input of an index: conversion to uint64 words, or an error of one line."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MASK64: Final = (1 << 64) - 1
 
 
 class TakesTexts(Protocol):
-    """Settings of an index of either kind; `takes` is what it has without texts."""
+    """Settings of an index of either kind; `takes` names what it accepts without a recipe."""
 
     @property
     def recipe(self) -> Recipe | None: ...
@@ -157,12 +157,12 @@ def codes_of(texts: Any, settings: DistanceSettings) -> Codes:
 
 
 def text_of(settings: TakesTexts, text: str) -> str:
-    """The part of a text that is compared: all of it, or what `extract` takes out of HTML."""
+    """The part of a text that is compared: all of it, or the part of HTML that `extract` names."""
     return text if settings.extract is None else extracted(text, settings.extract)
 
 
 def texts_of(settings: TakesTexts, texts: Any) -> Any:
-    """As `text_of`, for many; what is not a text stays, and is refused later."""
+    """As `text_of`, for many; other values stay, and are refused later."""
     if settings.extract in {None, "none"}:
         return texts
     if hasattr(texts, "__arrow_c_stream__"):
@@ -172,11 +172,11 @@ def texts_of(settings: TakesTexts, texts: Any) -> Any:
 
 
 def recipe_of_texts(settings: TakesTexts, text: str | None = None) -> Recipe:
-    """The recipe by which texts are read; warns if those that came first, one by one, are HTML.
+    """The recipe for texts; warns if the first texts that came one by one are HTML.
 
     Args:
         settings: Of the index.
-        text: The one that comes now.
+        text: The current text.
 
     Raises:
         UsageError: If there is none.
@@ -200,7 +200,7 @@ def as_count(name: str, value: Any) -> int:
 
 
 def as_time(name: str, value: Any) -> float:
-    """Check a moment.
+    """Check a time.
 
     Raises:
         UsageError: If it is not a number of seconds.
@@ -211,10 +211,10 @@ def as_time(name: str, value: Any) -> float:
 
 
 def _are_texts(values: list[Any] | tuple[Any, ...], others: str) -> bool:
-    """Whether there are texts among documents, and no others, which are called so.
+    """Whether documents are texts; `others` is the name of the other kind in the error.
 
     Raises:
-        UsageError: If both are there.
+        UsageError: If there are both.
     """
     types = set(map(type, values))
     if not any(issubclass(each, str) for each in types):
@@ -281,7 +281,7 @@ def many_sets(values: Any, settings: SimilaritySettings, workers: int | None = N
 
 
 def sorted_sets(features: Hashes, offsets: Offsets) -> Sets:
-    """Sort every set and leave out what is repeated; `features` may be changed."""
+    """Sort every set and remove repeated features; `features` may be changed."""
     from neardup.kernels.index.sets import sort_sets
 
     if not features.flags.writeable or not features.flags.c_contiguous:

@@ -29,25 +29,25 @@ __all__ = [
 ]
 
 FEATURES: Final = 300
-"""Of a document of 2 kB, with runs of three words."""
+"""Features of a document of 2 kB, with runs of three words."""
 LOGGED_ROWS: Final = 1 << 16
-"""Whose room the log of a folder keeps: twice those of a checkpoint."""
+"""Rows for which the log of a folder has space: twice those of a checkpoint."""
 ROW_BYTES: Final = 40
-"""Of a document besides its features: places, number, id."""
+"""Bytes of a document in addition to its features: places, number, id."""
 FEATURE_BYTES, ENTRY_BYTES, START_BYTES = 8, 8, 4
 # Measured on a busy machine of two cores, see docs/decisions/0012: nanoseconds of one thread.
 LOOKUP, LOOKUP_A_DOUBLING = 22.0, 4.0
-"""To look a feature up, and more for each doubling of the tables beyond a mebibyte."""
+"""Time to look a feature up, and for each doubling of the tables beyond a mebibyte."""
 PART_NS, COMPARED_NS, TOKEN_NS = 250.0, 1.0, 16.0
-"""To ask a part; of each feature: to compare it, to make it from text."""
+"""Time to query a part, to compare a feature, and to make one from text."""
 BUILT_NS, ENTERED_NS = 16.0, 75.0
-"""To bring a document into a part: of each feature, and of each by which it is found."""
+"""Time to build a part, for each feature, and for each entry in its postings."""
 TEXT_BYTES: Final = 4.0
-"""Of a text that is kept, compressed, for each of its features; see docs/decisions/0023."""
+"""Bytes of a stored text, compressed, for each of its features; see docs/decisions/0023."""
 TEXT_US: Final = 35.0
-"""To compress and keep a text."""
+"""Microseconds to compress and store a text."""
 CALL_US: Final = 10.0
-"""What a call for one document takes besides, in microseconds."""
+"""Additional microseconds of a call for one document."""
 COLUMNS: Final = (
     ("form", "{}", "name"),
     ("parts", "{:,}", "parts"),
@@ -72,8 +72,8 @@ class SimilarPlan:
         bytes_per_document: In memory, or mapped from files.
         disk_bytes_per_document: Of a folder, its log included.
         search_microseconds: Of a query of a batch on one thread, its features given.
-        microseconds: Of one whose features are made of text.
-        single_microseconds: Of a query that is asked alone.
+        microseconds: Of a query whose features are made from text.
+        single_microseconds: Of a query that is not in a batch.
         build_microseconds: To add a document, on one thread, its features included.
     """
 
@@ -95,13 +95,13 @@ class SimilarPlanTable(PrintedPlans):
         n: Documents.
         settings: Of the index.
         features: Of a document, about.
-        plans: As it is after documents were added, and compacted.
+        plans: After documents were added, and after compaction.
     """
 
     def __init__(
         self, n: int, settings: SimilaritySettings, features: float, plans: list[SimilarPlan]
     ) -> None:
-        """Take what was estimated."""
+        """Take the estimates."""
         self.n, self.settings, self.features, self.plans = n, settings, features, plans
 
     def __str__(self) -> str:
@@ -131,8 +131,8 @@ def plan_similar(
 ) -> SimilarPlanTable:
     """Estimate what an index by similarity costs, before anything is built.
 
-    The time holds for documents most of whose features few others have. Near-duplicates of a query
-    come on top: each is compared, in a few nanoseconds a feature.
+    The time holds for documents most of whose features are rare. Near-duplicates of a query take
+    additional time: each is compared, in a few nanoseconds a feature.
 
     Args:
         n: Documents.
@@ -175,14 +175,14 @@ def plan_similar(
 def plan_parts(
     parts: list[int], features: float, similarity: float, measure: str, text_bytes: float = 0.0
 ) -> SimilarPlanTable:
-    """As `plan_similar`, for parts that are there: as it is, and compacted.
+    """As `plan_similar`, for the parts of an existing index: as it is, and compacted.
 
     Args:
-        parts: Documents of each part, the newest ones that queries follow among them.
+        parts: Documents of each part, including the newest ones that queries scan.
         features: Of a document, about.
         similarity: As in `plan_similar`.
         measure: As in `plan_similar`.
-        text_bytes: That the text of a document takes; 0: it is not kept.
+        text_bytes: Bytes of the text of a document; 0 if it is not stored.
     """
     settings = SimilaritySettings(similarity, measure, None)
     forms = {"as it is": parts, "compacted": [sum(parts)]}
@@ -214,7 +214,7 @@ def parts_as_added(n: int) -> list[int]:
 def _plan(
     name: str, parts: list[int], settings: SimilaritySettings, size: float, text_bytes: float
 ) -> SimilarPlan:
-    """The cost of parts with given documents, of given features and bytes of text each."""
+    """The cost of parts, from the numbers of their documents, features and bytes of text."""
     prefix, rest = _entries(settings, size)
     query_features = prefix if settings.kind.bounds_sizes else size
     lookups = query_features + (prefix if rest else 0)

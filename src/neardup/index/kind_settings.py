@@ -1,4 +1,4 @@
-"""Settings for which an index is made: width, distance, plan, recipe."""
+"""Settings of an index: width, distance, plan, recipe."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ __all__ = [
 
 DEFAULT_DISTANCE: Final = 3
 OF_SIMILARITY: Final = {"plan": ("auto",), "store": ("features", "text")}
-"""What an index by similarity has of the options of one by distance."""
+"""The options of an index by distance that one by similarity shares."""
 SHARE_FOR_TABLES: Final = 0.5
-"""Of the memory that is free when tables are built."""
+"""The share of the free memory that tables may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,23 +90,23 @@ class DistanceSettings:
 
 
 def bits_of(bits: int | None, recipe: Recipe | None) -> int:
-    """The width that is asked for, by default the recipe's, or 64.
+    """The width of fingerprints; by default the recipe's, or 64.
 
     Raises:
-        RecipeError: If the recipe is none.
+        RecipeError: If the recipe is not a Recipe.
     """
     width = recipe_of(recipe).bits
     return width if bits is None else bits
 
 
 def check_kind(similarity: float | None, **requested: Any) -> float:
-    """Refuse what only an index by distance takes where one by similarity is asked for.
+    """Refuse options of an index by distance for one by similarity.
 
     Returns:
         The similarity.
 
     Raises:
-        UsageError: If something is asked for, or the similarity is not.
+        UsageError: If such an option is given, or the similarity is missing.
     """
     if similarity is None:
         raise UsageError("only an index by similarity takes measure: give similarity=0.8, say")
@@ -120,7 +120,7 @@ def check_kind(similarity: float | None, **requested: Any) -> float:
 
 
 def check_recipe(path: str, made: dict[str, Any], recipe: Recipe | None) -> None:
-    """Compare a recipe that is asked for with the one of a stored index.
+    """Compare a requested recipe with that of a stored index.
 
     Raises:
         RecipeError: If they differ.
@@ -134,12 +134,12 @@ def check_recipe(path: str, made: dict[str, Any], recipe: Recipe | None) -> None
 
 
 def check_same_recipe(mine: Recipe | None, theirs: Recipe | None, *, foreign: bool) -> None:
-    """Compare the recipes of two indexes of which one is merged into the other.
+    """Compare the recipes of two indexes before one is merged into the other.
 
     Args:
-        mine: Of the one that takes the other's documents.
-        theirs: Of the other.
-        foreign: Whether documents of no known recipe are taken as those of `mine`.
+        mine: Recipe of the index that receives documents.
+        theirs: Recipe of the other index.
+        foreign: Whether documents of an unknown recipe count as those of `mine`.
 
     Raises:
         RecipeError: If both are known and differ, or only `mine` is, and they are not `foreign`.
@@ -157,7 +157,7 @@ def check_same_recipe(mine: Recipe | None, theirs: Recipe | None, *, foreign: bo
 
 
 def stored_recipe(made: dict[str, Any], recipe: Recipe | None) -> Recipe | None:
-    """The recipe that is asked for, which `check_recipe` has seen, or that of the stored index."""
+    """The requested recipe, which `check_recipe` has checked, or that of the stored index."""
     return recipe or (Recipe.from_json(made["recipe"]) if made["recipe"] else None)
 
 
@@ -168,10 +168,10 @@ class SimilaritySettings:
     Args:
         similarity: The least that a query may ask for, above 0, up to 1.
         measure: "jaccard", "cosine", "containment" or "dice".
-        recipe: How texts become features; None: feature hashes are given.
+        recipe: How texts become features; None if documents are feature hashes.
 
     Raises:
-        UsageError: If one is out of range, or the recipe has no features or is none.
+        UsageError: If one is out of range, or the recipe has no features or is not a Recipe.
     """
 
     similarity: float
@@ -212,10 +212,10 @@ class SimilaritySettings:
         }
 
     def checked(self, similarity: float) -> float:
-        """Check the similarity that a query asks for.
+        """Check the similarity of a query.
 
         Raises:
-            UsageError: If it is less than the index was made for, or more than 1.
+            UsageError: If it is below that of the index, or above 1.
         """
         Match(similarity, self.measure)
         if similarity < self.similarity:
@@ -227,7 +227,7 @@ class SimilaritySettings:
 
 
 def _extraction(extract: str | None) -> dict[str, str]:
-    """The entry for a file; empty unless it was named, as in files of earlier versions."""
+    """The entry for a file; empty if `extract` was not named, as in files of earlier versions."""
     return {} if extract is None else {"extract": extract}
 
 

@@ -1,4 +1,4 @@
-"""The kind of an index that is asked for or stored: by distance or by similarity."""
+"""The kind of an index, from a caller's options or a file: by distance or by similarity."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def new_kind(  # noqa: PLR0913  # what both kinds take
     memory: int | None, similarity: float | None, measure: str | None, store: str | None = None,
     extract: str | None = None,
 ) -> AnyKind:  # fmt: skip
-    """The kind that a caller asks for; None asks for nothing.
+    """The kind for a caller's options; None means no request.
 
     Raises:
         UsageError: For settings that cannot be, or options of both kinds.
@@ -35,7 +35,7 @@ def new_kind(  # noqa: PLR0913  # what both kinds take
 
 
 def kind_of(made: dict[str, Any], recipe: Recipe | None) -> AnyKind:
-    """The kind that a file or folder describes, with a recipe that was compared with its own."""
+    """The kind that a file or folder describes, with a recipe that was checked against it."""
     known, extract = stored_recipe(made, recipe), made.get("extract")
     if "similarity" in made:
         return BySimilarity(made["similarity"], made["measure"], known, extract)

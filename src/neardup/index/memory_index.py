@@ -45,8 +45,8 @@ class Index(BaseIndex):
         question: Similarity, measure and recipe as one value.
         extract: Of a text that is HTML, what is compared: the "main" content (an extra), "all"
             that is visible, or "none" of this, its markup too, which is the default.
-        store: What is kept of documents, for `content`: "text", "features" (feature hashes) or
-            "none"; by default features if it is by similarity, which needs them, else nothing.
+        store: The stored content of documents, for `content`: "text", "features" (feature hashes)
+            or "none"; by default features if it is by similarity, which needs them, else nothing.
 
     Raises:
         UsageError: For a distance, width, plan, similarity or measure that cannot be, or options of
@@ -100,7 +100,7 @@ class Index(BaseIndex):
         return index
 
     def __reduce__(self) -> Any:
-        """Pickle settings, rows and times; the copy makes its search tables when it is asked."""
+        """Pickle settings, rows and times; the copy makes its search tables at the first query."""
         snapshot = self._store.snapshot()
         version, kind = snapshot.version, self._kind
         packed, numbers = kind.packed(version), kind.numbers(version).tolist()
@@ -113,7 +113,7 @@ class Index(BaseIndex):
         """Write everything to one file, with the search tables; it appears whole or not at all.
 
         Args:
-            path: The file; one that is there is replaced.
+            path: The file; an existing one is replaced.
 
         Raises:
             FileError: If it cannot be written.
@@ -132,10 +132,10 @@ class Index(BaseIndex):
 
         Args:
             path: The file.
-            recipe: What the index's must be; by default its own.
+            recipe: The required recipe; by default the stored one.
 
         Returns:
-            The index, as it was; times of insertion to the second, or to a
+            The index as it was saved; times of insertion are exact to the second, or to a
             thousandth of their age.
 
         Raises:
@@ -170,7 +170,7 @@ def _restored(
     cls: type[Index], kind: AnyKind, id_kind: str | None, end: int, times: tuple[Any, Any],
     packed: list[Any], attachments: tuple[list[int], list[bytes | None] | None], store: str,
 ) -> Index:  # fmt: skip
-    """The index that `Index.__reduce__` took apart."""
+    """The index from the values of `Index.__reduce__`."""
     clock = Clock(*(each.tolist() for each in times))
     version = Version.of_segments(kind, kind.unpacked(packed), end, clock)
     return cls.holding(replace(version, id_kind=id_kind), Attachments.of_rows(*attachments), store)

@@ -28,9 +28,9 @@ class MemoryStore:
     """A version and its attachments in memory; see Store.
 
     Args:
-        version: At first.
-        attachments: Beside its rows.
-        store: What is kept of contents, as `store_of` gives it; by default what rows hold.
+        version: The first version.
+        attachments: Of its rows.
+        store: The stored contents, as from `store_of`; by default those in the rows.
     """
 
     path = None
@@ -61,7 +61,7 @@ class MemoryStore:
     def begin(self) -> Callable[[], None]:
         """See Store.
 
-        Numbers that were given out are not given out again, since snapshots may have them.
+        Numbers are not used again, since snapshots may have them.
         """
         version, attachments = self.version, self._attachments
         restore = attachments.begin()
@@ -77,9 +77,9 @@ class MemoryStore:
     def snapshot(self, *, committed: bool = False) -> Snapshot:
         """See Store.
 
-        Without the lock. The writer puts attachments before the version that has their rows, and
-        another object in their place before the version that lacks rows: so a version that is read
-        between two looks at the same object has all of its attachments there.
+        It needs no lock. The writer stores attachments before the version that has their rows, and
+        replaces the object before the version that lacks rows. So a version that is read between
+        two reads of the same object has all its attachments there.
         """
         del committed
         while True:

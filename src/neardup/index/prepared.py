@@ -1,4 +1,4 @@
-"""Documents that are ready to be offered, and to be sent from one process to another."""
+"""Prepared documents, which can be offered, and sent from one process to another."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ __all__ = ["Prepared"]
 class Prepared:
     """Documents with their features or fingerprints, for `Index.add` and `Index.add_new`.
 
-    It can be pickled, so another process may prepare what the writer then stores.
+    It can be pickled, so another process may prepare documents for the writer.
 
     Args:
-        made_for: Kind, width, recipe and contents of the index; that of another is refused.
+        made_for: Kind, width, recipe and contents of the index; other indexes refuse it.
         ids: Of all documents.
-        column: The same as an Arrow array; of a problem anything.
+        column: The same as an Arrow array; any value for a document with a problem.
         contents: Fingerprints, uint64 (m, width), or Sets of those that have tokens.
         rows: int64 (m,), ascending: which documents these are.
-        attachments: What is kept beside each document; None: nothing is.
-        problems: What is wrong with a document that cannot be taken, by its place among `ids`.
+        attachments: The attachment of each document; None if there are none.
+        problems: The error of each invalid document, by its position in `ids`.
     """
 
     made_for: tuple[Any, ...]
@@ -56,10 +56,10 @@ class Prepared:
 
     @classmethod
     def joined(cls, parts: Sequence[Prepared]) -> Self:
-        """The documents of several, one after the other, to be offered in one call.
+        """The documents of several Prepared, one after the other, to be offered in one call.
 
         Args:
-            parts: One or more. Ids of another kind than those of the first are a problem of theirs.
+            parts: One or more. Ids of another type than those of the first become problems.
 
         Raises:
             UsageError: If they were prepared for different indexes, or there are none.

@@ -1,4 +1,4 @@
-"""Making documents ready to be offered: all that needs no lock, in any thread or process."""
+"""Preparation of documents for an offer: all steps without a lock, in any thread or process."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ class Preparer:
 
     Args:
         kind: Of the index.
-        codec: What it keeps of contents.
+        codec: For the contents that it stores.
     """
 
     def __init__(self, kind: AnyKind, codec: ContentCodec) -> None:
-        """Prepare nothing yet."""
+        """Take the settings."""
         self._kind, self._codec = kind, codec
         settings = kind.settings()
         self.made_for = (kind.name, settings.get("bits"), settings["digest"], codec.kind)
-        """What two indexes must share, so that one takes what was prepared with the other."""
+        """The settings that two indexes must share for one to accept documents prepared for the
+        other."""
 
     def made(
         self, ids: Ids, documents: Documents, contents: Contents | None, payloads: Payloads
@@ -44,7 +45,7 @@ class Preparer:
         names = ids if type(ids) is list and _are_plain(ids) else column.to_pylist()
         if (
             isinstance(documents, list) and len(documents) == 1
-        ):  # many of one cost ten times as much
+        ):  # a batch of one costs ten times as much
             one = self._kind.one(documents[0])
             many = self._kind.none() if one is None else self._kind.bunched([one])
             rows, offered = np.arange(0 if one is None else 1), 1
@@ -60,7 +61,7 @@ class Preparer:
         self, ids: Ids, documents: Documents, contents: Contents | None, payloads: Payloads,
         known: str | None,
     ) -> Prepared:  # fmt: skip
-        """As `made`, but a bad document is one of `problems` and the others are prepared.
+        """As `made`, but bad documents become `problems` and the others are prepared.
 
         Args:
             ids: As in `made`.
@@ -120,7 +121,7 @@ class Preparer:
 
 
 def _are_plain(ids: list[Any]) -> bool:
-    """Whether these are values of `str` or of `int` itself, which are stored as they are."""
+    """Whether all are values of exactly `str` or `int`, which are stored as they are."""
     kinds = set(map(type, ids))
     return kinds in ({str}, {int})
 

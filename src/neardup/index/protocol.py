@@ -35,22 +35,22 @@ class SupportsArray(Protocol):
 
 
 Ids: TypeAlias = Id | Sequence[Id] | SupportsArrow | SupportsArray
-"""One, or many of one kind."""
+"""One id, or many of one type."""
 _One: TypeAlias = str | int | npt.NDArray[np.uint64] | None
 Documents: TypeAlias = _One | Sequence[Any] | SupportsArrow | SupportsArray
 """One text, fingerprint or array of feature hashes, or many of them; None has no tokens."""
 Contents: TypeAlias = Sequence[Any] | SupportsArrow
-"""What an index in a folder keeps beside fingerprints: texts, or arrays of feature hashes."""
+"""Contents that an index in a folder stores with fingerprints: texts, or arrays of hashes."""
 Payloads: TypeAlias = Any
-"""A small value or many of them: bytes, or what JSON holds."""
+"""A small value or many of them: bytes, or JSON values."""
 Stored: TypeAlias = Literal["replace", "keep", "error"]
-"""What happens to an id that is stored with other content than what is offered."""
+"""The fate of an id that is stored with other content than that of the offer."""
 OnBad: TypeAlias = Literal["error", "report"]
-"""What happens to a document that cannot be prepared."""
+"""The treatment of a document that cannot be prepared."""
 Calls: TypeAlias = Literal["usual", "all"]
-"""What `warm_up` makes ready."""
+"""The calls that `warm_up` prepares."""
 Missing: TypeAlias = Literal["error", "ignore"]
-"""What happens where an id that is to be removed is not present."""
+"""The treatment of an id that is to be removed but is not present."""
 
 
 @runtime_checkable
@@ -109,28 +109,28 @@ class AnyIndex(Protocol):
     def offer(
         self, identity: Id, document: Documents, *, stored: Stored = "replace", payload: Any = None
     ) -> Answer:
-        """Store a document unless one is near, and tell what became of it."""
+        """Store a document unless one is near; the answer says the outcome."""
 
     def add_new(
         self, ids: Ids | Prepared, documents: Documents = None, contents: Any = None, *,
         stored: Stored = "replace", payloads: Any = None,
     ) -> pa.Table:  # fmt: skip
-        """Store those of many that none is near."""
+        """Store those of many documents to which no other is near."""
 
     def offer_many(
         self, ids: Ids | Prepared, documents: Documents = None, contents: Any = None, *,
         stored: Stored = "replace", payloads: Any = None,
     ) -> list[Answer]:  # fmt: skip
-        """The same, without Arrow."""
+        """As `add_new`, with a list of answers."""
 
     def prepare(
         self, ids: Ids, documents: Documents, contents: Any = None, *, payloads: Any = None,
         bad: OnBad = "error",
     ) -> Prepared:  # fmt: skip
-        """Make documents ready for both, without a lock."""
+        """Prepare documents for `add_new` and `offer_many`, without a lock."""
 
     def transaction(self) -> contextlib.AbstractContextManager[Self]:
-        """Commit what the body writes at its end; forget it if it raises."""
+        """A transaction: committed at the end of the body, rolled back if it raises."""
 
     def query(self, document: Documents, /) -> list[tuple[Id, Any]]:
         """The documents near one."""
@@ -139,37 +139,37 @@ class AnyIndex(Protocol):
         """The documents near each of many."""
 
     def nearest(self, document: Documents, /, n: int = 10) -> list[tuple[Id, Any]]:
-        """The n closest."""
+        """The n closest documents."""
 
     def remove(self, ids: Ids, *, missing: Missing = "error") -> int:
-        """Remove by id."""
+        """Remove documents by id."""
 
     def expire(self, before: float) -> int:
-        """Remove what was added before a time."""
+        """Remove the documents added before a time."""
 
     def touch(self, ids: Ids) -> int:
-        """Seen again."""
+        """Mark documents as seen again."""
 
     def times(self, ids: Ids) -> npt.NDArray[np.float64]:
         """The times at which documents were added."""
 
     def payload(self, identity: Id) -> Any:
-        """The small value stored beside a document."""
+        """The small value stored with a document."""
 
     def payloads(self, ids: Ids) -> list[Any]:
         """The payloads of many documents."""
 
     def commit(self) -> None:
-        """Bring it to the disk, if it is on one."""
+        """Write changes to the disk, if the index is in a folder."""
 
     def compact(self) -> None:
-        """Bring everything into one segment."""
+        """Merge everything into one segment."""
 
     def close(self) -> None:
         """Close it."""
 
     def warm_up(self, calls: Calls = "usual") -> float:
-        """Load what queries and additions need; the seconds that it took."""
+        """Load and compile what queries and additions need; returns the seconds."""
 
     def stats(self) -> dict[str, Any]:
         """Sizes and counters."""

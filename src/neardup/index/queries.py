@@ -1,6 +1,6 @@
-"""Asking an index, or a snapshot of one: what is near, what is closest, what is there.
+"""Queries of an index, or of a snapshot of one: near documents, closest ones, stored ones.
 
-Each call brings what it is given into contents of the index's kind, takes one version, and asks
+Each call converts its documents to contents of the index's kind, takes one version, and searches
 that one.
 """
 
@@ -43,17 +43,17 @@ DOCUMENTS_A_BATCH: Final = 1 << 14
 
 @dataclass(slots=True)
 class Counters:
-    """Counted without a lock: threads that run at once may lose one now and then.
+    """Counters of an index, without a lock: concurrent threads may lose a count now and then.
 
     Args:
-        queries: Documents asked for, those offered too.
-        hits: What was found.
+        queries: Documents in queries and offers.
+        hits: Documents found.
         added: Documents stored.
         removed: Documents removed or expired.
-        commits: Commits that had something to write.
+        commits: Commits with changes.
         commit_seconds: Of all commits.
         longest_commit: Seconds.
-        merges: Runs of the background that wrote files.
+        merges: Background jobs that wrote files.
         merge_seconds: Of these.
     """
 
@@ -90,7 +90,7 @@ class Attached(Protocol):
         """The attachment of each row; None if no row has any."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release it."""
 
 
 class Source(Protocol):
@@ -103,24 +103,24 @@ class Source(Protocol):
         """The folder; None in memory."""
 
     def current(self) -> AnyVersion:
-        """The version that a call looks at."""
+        """The version that a call searches."""
 
     def committed(self) -> AnyVersion:
-        """The last version that no crash takes back."""
+        """The last version that no crash can undo."""
 
     def attachments_at(self, ids: Ids) -> list[bytes | None]:
         """The attachments of stored documents; KeyError if one is not stored."""
 
 
 class Snapshot:
-    """One version, and what is kept beside its rows: a source that does not go on.
+    """One version and the attachments of its rows: a source that does not change.
 
     Args:
-        version: Which.
-        attached: Beside its rows.
-        codec: What decodes contents.
+        version: The version.
+        attached: The attachments of its rows.
+        codec: For decoding contents.
         path: The folder; None in memory.
-        on_disk: The last version that was committed; by default the same.
+        on_disk: The last committed version; by default the same.
     """
 
     def __init__(
@@ -147,16 +147,16 @@ class Snapshot:
 
 
 class Queries:
-    """Every question about an index.
+    """All queries of an index.
 
     Args:
         kind: Of the index.
-        source: Where versions are.
-        reach: The distance or similarity of queries that ask for none; by default the kind's.
+        source: The source of versions.
+        reach: The distance or similarity of queries that name none; by default the kind's.
     """
 
     def __init__(self, kind: AnyKind, source: Source, reach: float | None = None) -> None:
-        """Ask nothing yet."""
+        """Take the source."""
         self._kind, self._source = kind, source
         self._reach = kind.reach if reach is None else kind.within(reach, kind.reach)
         self._counters = Counters()
@@ -217,7 +217,7 @@ class Queries:
 
     @property
     def next_id(self) -> int:
-        """A number from which on no document has a number as its id."""
+        """A number above every id that is a number."""
         version = self._source.current()
         return max(version.next, version.largest_number() + 1)
 
@@ -277,7 +277,7 @@ class Queries:
         return self.payloads([identity])[0]
 
     def payloads(self, ids: Ids) -> list[Any]:
-        """The payloads of many documents at one moment, as `payload`.
+        """The payloads of many documents in one version, as `payload`.
 
         Raises:
             KeyError: If an id is not present.
@@ -293,7 +293,7 @@ class Queries:
         return self.contents([identity])[0]
 
     def contents(self, ids: Ids) -> list[Any]:
-        """The stored contents of many documents at one moment, as `content`.
+        """The stored contents of many documents in one version, as `content`.
 
         Raises:
             KeyError: If an id is not present.
@@ -344,7 +344,7 @@ class Queries:
         """Fingerprint a text by the recipe of an index by distance, as neardup.fingerprint.
 
         Raises:
-            UsageError: If it has none.
+            UsageError: If the index has no recipe.
         """
         return fingerprint_of_text(text, self._by_distance("fingerprint_of"))
 
@@ -352,7 +352,7 @@ class Queries:
         """Fingerprint texts by the recipe of an index by distance, as neardup.fingerprints.
 
         Raises:
-            UsageError: If it has none.
+            UsageError: If the index has no recipe.
         """
         return codes_of(texts, self._by_distance("fingerprints_of"))
 
@@ -393,15 +393,15 @@ class Queries:
             limit: The most to return.
             distance: The same as `reach` of an index by distance: at most the index's.
             similarity: The same as `reach` of an index by similarity: at least the index's.
-            committed: Find only what was committed, and no crash takes back.
+            committed: Search only committed documents, which no crash can undo.
 
         Returns:
             A list of (id, distance) or (id, similarity), the closest first, then by insertion; its
             `total` says how many there are, more than returned where `limit` cut.
 
         Raises:
-            UsageError: For a larger distance or smaller similarity than the index was made for, or
-                something else than a document.
+            UsageError: For a larger distance or smaller similarity than that of the index, or a
+                value that is not a document.
         """
         content, within = self._kind.one(document), self._reach
         if not (reach is None and distance is None and similarity is None):
@@ -458,7 +458,7 @@ class Queries:
         Args:
             documents: As in `query_batch`.
             reach: As in `query_batch`.
-            limit: So many that were added first.
+            limit: The most for one row; those added first.
             distance: As in `query`.
             similarity: As in `query`.
 
@@ -474,24 +474,24 @@ class Queries:
     def nearest(
         self, document: Documents, n: int = 10, by: str | None = None
     ) -> list[tuple[Id, Any]]:
-        """The n stored documents that are closest, however far.
+        """The n closest stored documents, at any distance.
 
-        By similarity these are documents that share a feature, however little.
+        By similarity these are documents that share at least one feature.
 
         Args:
             document: As in `query`.
             n: How many.
             by: Of an index by similarity: "similarity", the index's; or "cosine", for related
-                documents: the cosine of vectors in which each distinct feature weighs what the
-                recipe says, by `idf` if it weighs by "tfidf".
+                documents: the cosine of vectors in which each distinct feature has the recipe's
+                    weight, by `idf` if the recipe weighs by "tfidf".
 
         Returns:
             A list of (id, distance) or (id, similarity), the closest first, then by insertion;
             exact.
 
         Raises:
-            UsageError: For n below 0, another `by`, a recipe whose weights depend on counts, or
-                something else than a document.
+            UsageError: For n below 0, another `by`, a recipe whose weights depend on counts, or a
+                value that is not a document.
             RecipeError: If the recipe's document frequencies are not loaded.
         """
         n, content = as_count("n", n), self._kind.one(document)
@@ -520,7 +520,7 @@ class Queries:
         return self._kind.nearest_batch(version, documents, n, self._reach, by, workers)
 
     def _within(self, reach: float | None, distance: int | None, similarity: float | None) -> float:
-        """The reach that a call asks for, checked."""
+        """The checked reach of a call."""
         mine, other = distance, similarity
         if self._kind.name == "similarity":
             mine, other = similarity, distance  # type: ignore[assignment]
@@ -533,7 +533,7 @@ class Queries:
         return self._reach if limit is None else self._kind.within(limit, self._reach)
 
     def _by_distance(self, name: str) -> ByDistance:
-        """The kind; AttributeError if it has nothing of this name, so that hasattr tells."""
+        """The kind; AttributeError if it has no attribute of this name, as hasattr requires."""
         if isinstance(self._kind, ByDistance):
             return self._kind
         raise AttributeError(f"an index by {self._kind.name} has no {name}")
@@ -545,9 +545,9 @@ class Queries:
 
 
 class View(Queries):
-    """An index as it was at one moment: every call sees the same.
+    """An index as it was at one time: every call sees the same documents.
 
-    Of an index in a folder it holds on to the commit: close it, or use it in a `with` statement.
+    A view of an index in a folder keeps its commit: close it, or use it in a `with` statement.
 
     Args:
         kind: Of the index.
@@ -574,11 +574,11 @@ class View(Queries):
         self.close()
 
     def close(self) -> None:
-        """Let go of the commit; contents and payloads cannot be read after it."""
+        """Release the commit; contents and payloads cannot be read afterwards."""
         self._snapshot.attached.close()
 
     def documents(self) -> Iterator[tuple[pa.Array, Any, list[Any]]]:
-        """Ids, fingerprints or Sets, and contents of all documents, some at a time.
+        """Ids, fingerprints or Sets, and contents of all documents, in batches.
 
         Returns:
             Arrow array, contents as from `stored`, a list as from `content`; in order of insertion.
@@ -593,8 +593,8 @@ class View(Queries):
         """All stored rows in batches, in order of insertion.
 
         Returns:
-            Ids (an Arrow array), fingerprints or Sets, contents if any are kept beside them, when
-            the documents were added, float64 (n,), and payloads if there are any.
+            Ids (an Arrow array), fingerprints or Sets, contents if any are stored with them, the
+            times of addition, float64 (n,), and payloads if there are any.
         """
         version, codec = self._snapshot.version, self._snapshot.codec
         for part in version.parts():

@@ -1,7 +1,7 @@
-"""The most similar documents, however little they share: exact, by similarity or weighted cosine.
+"""The most similar documents at any similarity: exact, by similarity or weighted cosine.
 
-The first questions compare all documents. Who asks more is answered from lists of the sets that
-have a feature, which are made then and kept in memory.
+The first queries compare all documents. Later ones use lists of the sets that have a feature, which
+are then made and stay in memory.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ __all__ = ["BY", "RankedSets", "Ranking", "all_living", "living_sets"]
 
 BY: Final = ("similarity", "cosine")
 SCANS: Final = 8
-"""Questions that compare with all sets before lists are made, which takes about as long."""
+"""Queries that compare all sets before lists are made, which takes about as long."""
 FEATURES_A_BUCKET: Final = 16
 LIST_BYTES: Final = 5
-"""Of a feature in the lists, about."""
+"""Bytes of a feature in the lists, approximately."""
 WINDOWS: Final = (0.8, 0.5, 0.0)
 """Sets of this share of a query's size, up to its inverse, are compared first."""
 SETS_A_TASK: Final = 1 << 14
@@ -42,8 +42,8 @@ class Ranking(NamedTuple):
     """The order in which related documents are returned.
 
     Args:
-        measure: Its row.
-        weights: What `set_weights` gives: None where every feature counts the same.
+        measure: The row of the measure.
+        weights: From `set_weights`; None if every feature has the same weight.
     """
 
     measure: Measure
@@ -54,7 +54,7 @@ class Ranking(NamedTuple):
         """The ranking by the index's similarity, or by the cosine of its recipe's weights.
 
         Raises:
-            UsageError: For another name, or weights that features do not tell.
+            UsageError: For another name, or weights that do not follow from features.
             RecipeError: If the recipe's document frequencies are not loaded.
         """
         if by not in BY:
@@ -70,7 +70,7 @@ class Ranking(NamedTuple):
         weights = np.ones(len(features), np.float64)
         if self.weights is not None:
             weigh(features, *self.weights, weights)
-        # Added up one by one, as sums of stored sets are: so equal sets have equal sums.
+        # Added up one by one, as for stored sets, so that equal sets have equal sums.
         return WeightedQuery(frozen(features), frozen(weights), float(np.cumsum(weights)[-1]))
 
     def sums(self, sets: Sets) -> Any:
@@ -103,7 +103,7 @@ def all_living() -> Living:
 
 
 class RankedSets:
-    """The sets of a segment, and what ranks them, which is made when it is first asked for."""
+    """The sets of a segment, and data for ranking them, which is made at its first use."""
 
     def __init__(self) -> None:
         """Begin empty; each ranking is computed at its first use."""
@@ -117,12 +117,12 @@ class RankedSets:
     def best(
         self, sets: Sets, features: Any, ranking: Ranking, n: int, floor: float, living: Living
     ) -> tuple[Any, Any]:
-        """The n most similar living sets, and all that are as similar as the last of them.
+        """The n most similar living sets, and all that tie with the last of them.
 
         Args:
             sets: Of the segment, by size.
             features: Of the query: uint64, ascending, not empty.
-            ranking: How.
+            ranking: The order.
             n: How many.
             floor: Less similar ones may be left out.
             living: Which sets have a document that is not removed.
@@ -160,7 +160,7 @@ class RankedSets:
         return self._lower_bounds[kind]
 
     def _lists_of(self, sets: Sets) -> Lists | None:
-        """The lists, made after some questions, if there is memory for them."""
+        """The lists, made after some queries, if there is memory for them."""
         if self._lists is None:
             self._questions += 1
             if self._questions > SCANS:
@@ -196,10 +196,11 @@ class RankedSets:
 def compare_all(
     query: WeightedQuery, compared: Compared, ranking: Ranking, n: int, floor: float
 ) -> tuple[Any, Any]:
-    """As RankedSets.best, from all sets; where all features count the same, from those of a size.
+    """As RankedSets.best, by comparison with all sets, or with those of similar size.
 
-    They must stand by size then, those of the query's size are compared first, and where n are as
-    similar as one of another size can be, that is all.
+    Where all features have the same weight, sets must be sorted by size. Those of about the query's
+    size are compared first, and the search ends if n of them are as similar as one of another size
+    can be.
     """
     from neardup.kernels.index.related import score_related
 

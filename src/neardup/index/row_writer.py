@@ -1,8 +1,8 @@
-"""Writes rows to a store: which number a document gets, and what becomes of one that is offered.
+"""Writes rows to a store: numbers of documents, and outcomes of offers.
 
 Everything but `offer_many` and `add_many` is called with the lock of the store held. Each call
-makes the next version, tells the store which rows come and go, and then puts the version in its
-place.
+makes the next version, tells the store which rows are added and removed, and then replaces the
+store's version.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ EMPTY: Final = Answer("empty")
 REFUSED: Final = Answer("refused")
 _STORED, _NEW, _REPLACED = Answer("stored"), Answer("new"), Answer("replaced")
 SMALL_BATCH: Final = 512
-"""Rows of an addition that go to the tail; more become a segment at once."""
+"""The most rows of an addition that go to the tail; more become a segment at once."""
 CUT: Final = 512
-"""Documents that are offered while the lock is held once."""
+"""Documents that are offered under one lock."""
 
 
 class Batch(NamedTuple):
     """Documents with tokens, that are offered together.
 
     Args:
-        ids: Of them.
+        ids: Of the documents.
         column: The same as an Arrow array.
-        contents: Of them.
-        attachments: What is kept beside each; None: nothing is.
+        contents: Of the documents.
+        attachments: Of the documents; None if there are none.
     """
 
     ids: list[Id]
@@ -60,9 +60,9 @@ class Addition(NamedTuple):
 
     Args:
         column: Their ids, all different.
-        contents: Of them.
+        contents: Of the rows.
         times: When they were added, float64.
-        attachments: What is kept beside each; None: nothing is.
+        attachments: Of the rows; None if there are none.
     """
 
     column: IdColumn
@@ -77,18 +77,18 @@ class RowWriter:
     Args:
         kind: What rows hold.
         store: Where versions are.
-        reach: The distance or similarity at which a document that is offered is near another.
+        reach: The distance or similarity at which two documents are near.
     """
 
     def __init__(self, kind: AnyKind, store: Store, reach: float) -> None:
-        """Write nothing yet."""
+        """Take the store."""
         self._kind, self._store, self._reach = kind, store, reach
         self._queries = 0
 
     def offer_many(self, prepared: Prepared, stored: Stored) -> list[Answer]:
         """The answers to many documents, one after the other: see `offer`.
 
-        The lock is taken for one cut of them after the other, so that nobody waits for all.
+        The lock is taken for one part of them after the other, so that no thread waits for all.
         """
         answers = [EMPTY] * len(prepared)
         for row in prepared.problems:
@@ -117,8 +117,8 @@ class RowWriter:
     def _offer_batch(self, batch: Batch, stored: Stored) -> list[Answer]:
         """The answers to the documents of a batch.
 
-        Documents whose ids are new are offered together, up to one whose id is stored with other
-        content or comes a second time: what becomes of that one decides what follows.
+        Documents with new ids are offered together, up to one whose id is stored with other content
+        or is repeated: the outcome of that one affects those after it.
         """
         count, answers = len(batch.ids), list[Answer]()
         states = self._states(batch) if count > 1 else np.array([OTHER])
@@ -194,12 +194,12 @@ class RowWriter:
 
         Args:
             identity: As it is stored.
-            one: Its content; None: it has no tokens.
+            one: Its content; None if it has no tokens.
             attachment: What is kept beside it.
             stored: What happens if the id is stored with other content.
 
         Raises:
-            DataError: If it is, and `stored` is "error".
+            DataError: If the id is stored with other content and `stored` is "error".
         """
         if one is None:
             return EMPTY
@@ -225,7 +225,7 @@ class RowWriter:
         return _NEW if place is None else _REPLACED
 
     def add_one(self, identity: Id, one: Content, attachment: bytes | None) -> None:
-        """Store one document, whose id is as callers give it, in the place of what it has now."""
+        """Store one document, replacing the version of its id, which is as callers give it."""
         known = stored_id(identity, self._store.version.id_kind)
         self._put(known, one, attachment, self._store.version.place(known))
 
@@ -233,12 +233,12 @@ class RowWriter:
         self, column: IdColumn, many: Any, kept: list[bytes | None] | None = None,
         times: Times | None = None,
     ) -> int:  # fmt: skip
-        """Store documents, each in the place of what its id has; of equal ids the last one counts.
+        """Store documents, each replacing the version of its id; of equal ids the last counts.
 
         Args:
             column: Their ids.
             many: Their contents.
-            kept: What is kept beside them.
+            kept: Their attachments.
             times: When they were added; by default now.
 
         Returns:
@@ -271,24 +271,24 @@ class RowWriter:
             self._put_many(added, first, gone, version)
 
     def _add_segment(self, added: Addition) -> None:
-        """Add rows as a segment: whole for whoever queries, and with the lock for a moment only.
+        """Add rows as one segment, with the lock held only briefly.
 
-        The segment is made, and ids are looked up, in a version that may be gone when the lock is
-        had. So it is the numbers of replaced rows that count, which no merge changes, and rows that
-        came since are looked up once more, which are few.
+        The segment is made, and ids are looked up, in a version that may be outdated when the lock
+        is taken. So replaced rows are identified by their numbers, which no merge changes, and the
+        few rows that were added since are looked up again.
         """
         store, column = self._store, added.column
         segment = self._kind.build(column, added.contents, np.arange(len(column)))
         queries = store.counters.queries
         if queries != self._queries or store.is_searched_alone(len(column)):
-            # Somebody asks while rows are added, who would have to wait for it.
+            # Queries run while rows are added, and would have to wait for it.
             segment.make_ready()
             self._queries = queries
         undone, seen = store.undone, store.version  # in this order
         replaced = seen.numbers_of(column)
         with store.lock:
             version = self._version_for(added)
-            if store.undone != undone:  # numbers may have been given out again
+            if store.undone != undone:  # numbers may have been used again
                 seen, replaced = version, version.numbers_of(column)
             if version is not seen:
                 since = version.added_since(seen.next, column)
@@ -300,13 +300,13 @@ class RowWriter:
             self._put_many(added, first, gone, version)
 
     def _version_for(self, added: Addition) -> AnyVersion:
-        """The version of the store, which can take these rows."""
+        """The version of the store to which these rows can be added."""
         self._store.check_writable()
         check_id_kind(added.column.kind, self._store.version.id_kind)
         return self._store.version
 
     def _put_many(self, added: Addition, first: int, gone: Rows, version: AnyVersion) -> None:
-        """Go on with a version that has these rows, from number `first` on, and not those."""
+        """Install a version with the added rows, from number `first` on, without `gone`."""
         store = self._store
         store.added(first, added.column.values, added.contents, added.attachments)
         store.removed(gone)
@@ -314,14 +314,14 @@ class RowWriter:
         store.counters.added += len(added.column)
 
     def drop(self, version: AnyVersion, gone: Rows) -> int:
-        """Go on with a version from which rows of these numbers were removed."""
+        """Install a version from which rows of these numbers were removed."""
         self._store.removed(gone)
         self._store.version = version
         self._store.counters.removed += len(gone)
         return len(gone)
 
     def flushed(self, version: AnyVersion) -> AnyVersion:
-        """A version whose tail has become a segment, merged where that is due."""
+        """A version whose tail has become a segment, merged if a merge is due."""
         if not len(version.tail):
             return version
         flushed = version.flushed()
@@ -330,7 +330,7 @@ class RowWriter:
     def _put(
         self, identity: Id, one: Content, attachment: bytes | None, place: Place | None
     ) -> None:
-        """Store one document, in the place of what the id has now."""
+        """Store one document, replacing the version of its id."""
         version, store = self._store.version, self._store
         if not version.tail.room:
             version = self.flushed(version)
@@ -339,5 +339,5 @@ class RowWriter:
         store.added_one(version.next - 1, identity, one, attachment)
         if replaced >= 0:
             store.removed(np.array([replaced]))
-        store.version = version  # last: who sees the row finds what is kept beside it
+        store.version = version  # last: a reader that sees the row finds its attachment
         store.counters.added += 1

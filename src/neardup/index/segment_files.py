@@ -2,8 +2,8 @@
 
 Layout: a prefix with magic, version and the checksum of the header; the header, JSON that names
 every array with its place and CRC-32; the arrays, each at a multiple of 4096 bytes. Words, ids,
-numbers, the hash table of the ids and the search tables are all there, so that nothing is computed
-when a file is opened.
+numbers, the hash table of the ids and the search tables are all in the file, so that nothing is
+computed when it is opened.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ PREFIX: Final = struct.Struct("<8sIIQQ8s")  # magic, version, 0, header and file
 MAGIC: Final = b"NDsegmt\n"
 VERSION: Final = 1
 SYNCED_BYTES: Final = 1 << 26
-"""So much is written before it is synced: the last sync of a large file then takes no seconds."""
+"""Bytes that are written between syncs, so that the last sync of a large file is short."""
 
 
 class SegmentFile:
     """A segment's file, open: `header` and arrays.
 
     Raises:
-        FileError: If it cannot be read; FileNotFoundError if it is not there.
+        FileError: If it cannot be read; FileNotFoundError if it does not exist.
         DataError: If it is cut short, damaged, of a newer version, or something else.
     """
 
     def __init__(self, path: Path) -> None:
-        """Map the file and check its header, not its arrays."""
+        """Map the file and check its header, but not its arrays."""
         self.path = path
         try:
             with path.open("rb") as file:
@@ -93,7 +93,7 @@ class SegmentFile:
             raise damaged(path, fault)
 
     def array(self, name: str) -> Any:
-        """An array, read-only and mapped; KeyError if the file has none of this name."""
+        """An array, read-only and mapped; KeyError if the file has no such array."""
         entry = self.header["arrays"][name]
         shape, kind = entry["shape"], np.dtype(entry["dtype"])
         if 0 in shape:
@@ -111,12 +111,12 @@ class SegmentFile:
             self._advise("RANDOM")
 
     def fetch(self) -> None:
-        """Let the system read all of it ahead."""
+        """Let the system read the whole file ahead."""
         self._advise("WILLNEED")
 
     def _advise(self, how: str) -> None:
         advice = getattr(mmap, f"MADV_{how}", None)
-        if advice is not None:  # not every system has it
+        if advice is not None:  # not on every system
             self._map.madvise(advice)
 
     def ids(self) -> IdColumn:
@@ -129,9 +129,9 @@ class SegmentFile:
         return _StoredIds(self.path, values, None if ascending else self.array("slots"), ascending)
 
     def broken_arrays(self, names: Iterable[str] | None = None) -> list[str]:
-        """Names of the arrays, of these or of all, whose CRC-32 does not agree.
+        """Names of the arrays, among these or all, whose CRC-32 does not match.
 
-        An array is read once; what was found then is what is said later.
+        An array is read once; later calls return that result.
         """
         entries = self.header["arrays"]
         chosen = [name for name in entries if names is None or name in names]
@@ -141,18 +141,18 @@ class SegmentFile:
         return [name for name in chosen if self._broken[name]]
 
     def verify(self, names: Iterable[str] | None = None) -> None:
-        """Raise DataError unless the CRC-32 of these arrays, or of all, agree."""
+        """Raise DataError unless the CRC-32 of these arrays, or of all, match."""
         broken = self.broken_arrays(names)
         if broken:
             raise damaged(self.path, f"in {', '.join(broken)}")
 
 
 def saved_file(path: str | os.PathLike[str]) -> SegmentFile:
-    """The file of an index that was saved.
+    """The open file of a saved index.
 
     Raises:
         FileError: If it cannot be read.
-        DataError: If it is something else.
+        DataError: If it is not such a file.
     """
     try:
         return SegmentFile(path_of(path))
@@ -168,7 +168,7 @@ def file_to_save(path: str | os.PathLike[str]) -> Path:
 
 
 class _StoredIds(IdColumn):
-    """Ids in a file: what Arrow would follow blindly is looked at before Arrow does."""
+    """Ids in a file: offsets that Arrow would follow blindly are checked first."""
 
     def __init__(self, path: Path, values: Any, slots: Any, ascending: bool) -> None:
         super().__init__(values, slots, ascending)
@@ -178,7 +178,7 @@ class _StoredIds(IdColumn):
 
     @property
     def values(self) -> Any:
-        """See IdColumn.values; the first time all are looked at.
+        """See IdColumn.values; the first call checks all.
 
         Raises:
             DataError: If they are not ids.
@@ -192,7 +192,7 @@ class _StoredIds(IdColumn):
         return self._values
 
     def value(self, row: int) -> Any:
-        """See IdColumn.value; DataError if it is none."""
+        """See IdColumn.value; DataError if it is not an id."""
         if self._is_sound:
             return super().value(row)
         begin, end = self._places[row : row + 2].tolist()
@@ -211,8 +211,8 @@ class _StoredIds(IdColumn):
 def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Write a header, JSON values, and arrays aside, sync the file, and rename it.
 
-    The header gets the places of the arrays. A crash leaves the file under its final name whole or
-    not at all: what stands aside is removed when the folder is next opened for writing.
+    The header gets the places of the arrays. A crash leaves the whole file under its final name or
+    none: the temporary file is removed when the folder is next opened for writing.
 
     Args:
         path: The final path; a file there is replaced.
@@ -255,7 +255,7 @@ def id_arrays(ids: IdColumn) -> dict[str, Any]:
 
 
 def damaged(path: Path, why: str) -> DataError:
-    """The error of a file that is not as it was written."""
+    """The error for a file that differs from what was written."""
     return DataError(
         f"{path} is damaged ({why}): restore the index from a copy, or make it again from the"
         " documents"
@@ -302,15 +302,14 @@ LIMITS: Final = (
     "masks", "table_factors", "offsets", "set_of", "members", "member_starts", "sizes", "firsts",
     "order_keys", "order_ranks", "starts", "rest_starts",
 )  # fmt: skip
-"""Arrays by which kernels find their way in the others: verified when a file is opened."""
+"""Arrays of positions in other arrays, which kernels follow: verified when a file is opened."""
 
 
 def _layout_fault(file: Any) -> str:
-    """The fault in the places and shapes that a header names; "" if they agree.
+    """The fault in the places and shapes that a header names; "" if there is none.
 
-    Only the ends of arrays are looked at, and the small ones, so that opening stays quick. With
-    this, and with the limits that the kernels keep to, no content of a file can make them read
-    outside of it.
+    Only the ends of arrays and the small arrays are checked, so that opening stays quick. With
+    this, and with the kernels' own limits, no content of a file can make them read outside it.
     """
     header = file.header
     entries, rows = header["arrays"], header["rows"]
@@ -335,7 +334,7 @@ def _layout_fault(file: Any) -> str:
 
 
 def _shapes(header: dict[str, Any], shapes: dict[str, Any]) -> dict[str, Any]:
-    """The shapes that arrays must have, by the header and by how many tables there are."""
+    """The shapes that arrays must have, by the header and the number of tables."""
     rows = header["rows"]
     expected: dict[str, Any] = {"numbers": (rows,)}
     expected |= {"ids": (8 * rows,)} if header["ids"] == "int" else {"ends": (rows + 1,)}
@@ -354,7 +353,7 @@ def _shapes(header: dict[str, Any], shapes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shapes_of_sets(rows: int, shapes: dict[str, Any]) -> dict[str, Any]:
-    """As `_shapes`, of an index by similarity."""
+    """As `_shapes`, for an index by similarity."""
     (places,), (sizes,), (keys,) = shapes["offsets"], shapes["sizes"], shapes["order_keys"]
     buckets = [1 << max(1, shapes[name][0].bit_length() - 1) for name in ("starts", "rest_starts")]
     return {

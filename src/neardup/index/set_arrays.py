@@ -1,4 +1,4 @@
-"""Feature sets one after the other, as an index by similarity holds and takes them."""
+"""Feature sets in one array, as an index by similarity stores and accepts them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Sets(NamedTuple):
         return len(self.offsets) - 1
 
     def of(self, at: int) -> Hashes:
-        """The features of one: a view."""
+        """The features of one set: a view."""
         return self.features[self.offsets[at] : self.offsets[at + 1]]
 
     def take(self, chosen: Rows) -> Sets:
@@ -79,17 +79,17 @@ def joined_sets(parts: list[Sets]) -> Sets:
 
 
 SPOOLED: Final = 1 << 24
-"""The features from which on the arrays of a segment are in files, where they can be."""
+"""The number of features at which the arrays of a segment go to files, if it has a folder."""
 SLICE: Final = 1 << 23
-"""The number of words that are made in memory before they are written."""
+"""The number of words made in memory before they are written."""
 
 
 class Workspace:
     """A place for the large arrays of a segment: memory, or files without a name.
 
     Args:
-        folder: For files without a name; None: they are in memory.
-        features: How many the segment has; few are in memory too.
+        folder: For files without a name; None for arrays in memory.
+        features: Features of the segment; arrays of few features are in memory too.
     """
 
     def __init__(self, folder: Path | None, features: int) -> None:
@@ -98,7 +98,7 @@ class Workspace:
 
     @property
     def is_on_disk(self) -> bool:
-        """Whether arrays are in files, and are made by slices."""
+        """Whether arrays are in files, and made in slices."""
         return self._folder is not None
 
     def ranges(self, sizes: Any) -> list[tuple[int, int]]:
@@ -110,10 +110,10 @@ class Workspace:
     def filled(
         self, ranges: list[tuple[int, int]], ends: Any, write: Callable[[int, int, Any], None]
     ) -> Any:
-        """An array of slices: uint64.
+        """An array, made slice by slice: uint64.
 
         Args:
-            ranges: What `ranges` gave.
+            ranges: From `ranges`.
             ends: int64 (n + 1,), from 0: slice (first, last) is ends[first] to before ends[last].
             write: Called with first, last and the words to be written.
 
@@ -137,7 +137,7 @@ class Workspace:
 
 
 class Places(NamedTuple):
-    """Sets where they are, which whoever has this keeps there.
+    """Sets by address; the owner of this value must keep them there.
 
     Args:
         at: int64 (n,): the address of the features of each.
@@ -151,7 +151,7 @@ class Places(NamedTuple):
 
     @classmethod
     def of(cls, sets: Sets, used: Any) -> Self:
-        """The used ones of some sets, whose features stand one after the other."""
+        """The places of the used ones of some sets, whose features are in one array."""
         from neardup.kernels.index.sets import digests
 
         sums, offsets = np.empty(sets.size, np.uint64), sets.offsets
@@ -161,14 +161,14 @@ class Places(NamedTuple):
 
     @classmethod
     def joined(cls, parts: list[Self]) -> Self:
-        """The places of several, concatenated."""
+        """The places of several Places, concatenated."""
         return cls(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
 def collapsed(places: Places, workspace: Workspace) -> tuple[Sets, Any]:
-    """The different sets by size; and where each of the given ones is among them, int64.
+    """The different sets by size; and the position of each given one among them, int64.
 
-    Sets that stood in this order are read one after the other.
+    Sets that are already in this order are read sequentially.
     """
     from neardup.kernels.index.sets import gather_at, mark_fresh
 
@@ -190,25 +190,25 @@ def collapsed(places: Places, workspace: Workspace) -> tuple[Sets, Any]:
 
 
 HEAVY: Final = 4
-"""The sets from which on a feature is heavy: it comes last in the order."""
+"""The number of sets at which a feature is heavy: it comes last in the order."""
 SAMPLED_SETS: Final = 1 << 11
-"""The sets from which on only one in SAMPLE_STEP is counted for that."""
+"""The number of sets above which only one in SAMPLE_STEP is counted."""
 SAMPLE_STEP: Final = 4
 SAMPLED_HEAVY: Final = 3
-"""The sampled sets from which on a feature is heavy: it is in about twelve sets in all."""
+"""The number of sampled sets at which a feature is heavy: it is in some twelve sets."""
 SKETCHED: Final = 48
-"""Sets of fewer features have sketches of one word, of twice as many those of four."""
+"""Sets of fewer features have sketches of one word, sets of twice as many sketches of four."""
 LEAST_CELL_BITS: Final = 10
 MOST_CELL_BITS: Final = 26
-"""Of the counters that are there at a time; where more are needed, sets are read more often."""
+"""Bits of the number of counters at a time; if more are needed, sets are read several times."""
 ENTRIES_A_BUCKET: Final = 4
 MOST_ENTRIES: Final = 1 << 32
 ENTRIES_A_RANGE: Final = 1 << 24
-"""The entries of arrays in files that are made in memory at a time, from all features."""
+"""Entries of arrays in files that are made in memory at a time, from all features."""
 
 
 def order_of(sets: Sets) -> Order:
-    """Heavy features by how many sets have them, then by hash."""
+    """The heavy features, by the number of sets that have them, then by hash."""
     from neardup.kernels.index.sets import Order, count_heavy
 
     is_sampled = sets.size >= SAMPLED_SETS
@@ -251,8 +251,8 @@ def postings_of(
     """Postings of the sets: starts, entries, rest_starts, rest_entries.
 
     Raises:
-        UsageError: For more entries than places of 32 bits can tell.
-        FileError: If there is no room for them.
+        UsageError: For more entries than 32 bits can address.
+        FileError: If the disk is full.
     """
     from neardup.kernels.index.sets import prefix_sizes, put_in_order
 
@@ -285,7 +285,7 @@ def postings_of(
 def _entries(
     placed: tuple[Any, Any, Any, bool], about: int, workspace: Workspace
 ) -> tuple[Any, Any]:
-    """Starts and `about` entries, as Postings has them; for `placed` see `put_entries`."""
+    """Starts and `about` entries, in the form of Postings; for `placed` see `put_entries`."""
     from neardup.kernels.index.sets import count_buckets, put_entries
 
     bits = np.uint64(max(1, (about // ENTRIES_A_BUCKET).bit_length()))

@@ -1,7 +1,7 @@
-"""Segments and the tail of an index by similarity: documents, with what finds them.
+"""Segments and the tail of an index by similarity: documents and their postings.
 
-Equal documents are one set. The sets stand by size, so that the sizes that can be similar enough
-are a range, and are found by the first of their features in an order that is the segment's own.
+Equal documents are one set. The sets are sorted by size, so that the sizes that can be similar
+enough are a range. They are found by their first features in an order of the segment's own.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ ARRAYS: Final = (
     "features", "offsets", "set_of", "members", "member_starts", "sizes", "firsts", "order_keys",
     "order_ranks", "starts", "entries", "rest_starts", "rest_entries", "sketches",
 )  # fmt: skip
-"""What a file holds of a segment, besides ids and numbers."""
+"""The arrays of a segment in a file, in addition to ids and numbers."""
 SEGMENTS_A_LEVEL: Final = 4
 LEVEL_ROWS: Final = 4096
-"""Of a segment of the lowest level, at most."""
+"""The most rows of a segment of the lowest level."""
 TAIL_ROWS: Final = 4096
 FIRST_ROWS: Final = 1024
-"""Of a tail that does not know yet which features are heavy: following their chains takes long."""
+"""Rows of a tail before its heavy features are known, whose chains are slow to follow."""
 FIRST_ENTRIES: Final = 1 << 10
 FIRST_FEATURES: Final = 1 << 12
 _NONE: Final = np.empty(0, np.int64)
@@ -79,7 +79,7 @@ class SetRows(NamedTuple):
 class HitRows(NamedTuple):
     """The result of a search: int64 `queries`, ascending, int64 `rows`, float64 `scores`.
 
-    Fewer rows than in all where there is a limit: then `cut` are left out.
+    With a limit, `cut` is the number of rows that are left out.
     """
 
     queries: Rows
@@ -101,19 +101,19 @@ class HitRows(NamedTuple):
 
 
 class SetArrays:
-    """The arrays of a segment: of a file, or made of rows when they are first asked for.
+    """The arrays of a segment: from a file, or made from rows at their first use.
 
-    An addition that is merged before anybody asks it is never made ready to be asked.
+    The arrays of an addition that is merged before any query are never made.
 
     Args:
-        rows: Of which they are made; None where they are there.
-        arrays: These.
+        rows: The rows from which they are made; None if `arrays` has them.
+        arrays: The arrays by name, if they exist.
     """
 
     def __init__(
         self, rows: tuple[SetRows, SimilaritySettings] | None, arrays: dict[str, Any] | None = None
     ) -> None:
-        """Make nothing yet."""
+        """Take the rows or arrays."""
         self._of = rows
         self._making = threading.Lock()
         if arrays is not None:
@@ -127,13 +127,13 @@ class SetArrays:
 
     @property
     def by_name(self) -> dict[str, Any]:
-        """The arrays; whoever comes while they are made waits for them."""
+        """The arrays; other threads wait while they are made."""
         if self._of is not None:
             with self._making:
                 if self._of is not None:
                     rows, settings = self._of
                     self._take(arrays_of([rows], settings))
-                    self._of = None  # last: who sees no rows finds arrays
+                    self._of = None  # last: a thread that sees no rows finds arrays
         return self._made
 
     def _take(self, arrays: dict[str, Any]) -> None:
@@ -147,7 +147,7 @@ class SetArrays:
 
 
 class SetSegment(SegmentRows):
-    """Documents and what finds them.
+    """Documents and their postings.
 
     Args:
         made: The arrays by name: features, offsets, set_of, members, member_starts, sizes, firsts,
@@ -177,7 +177,7 @@ class SetSegment(SegmentRows):
 
     @classmethod
     def of_rows(cls, rows: SetRows, settings: SimilaritySettings) -> Self:
-        """Rows, none of them empty, that can be searched once they are asked for."""
+        """A segment of rows, none of them empty; its arrays are made at the first search."""
         return cls(SetArrays((rows, settings)), rows.ids, rows.numbers)
 
     @classmethod
@@ -231,7 +231,7 @@ class SetSegment(SegmentRows):
         write_arrays(path, facts | (header or {}), mine | (arrays or {}))
 
     def stats(self, settings: SimilaritySettings) -> dict[str, Any]:
-        """Rows, and what they hold."""
+        """Counts of rows, sets and features."""
         sets = self.sets
         return {
             **super().stats(settings), "sets": sets.size, "features": int(sets.offsets[-1]),
@@ -250,7 +250,7 @@ class SetSegment(SegmentRows):
         return self.sets.take(self.arrays["set_of"][rows].astype(np.int64))
 
     def nearest(self, features: Hashes, ranking: Ranking, n: int, floor: float) -> HitRows:
-        """The n most similar living rows, and others; those below `floor` may be missing."""
+        """The n most similar living rows, and perhaps others; rows below `floor` may be missing."""
         members, starts = self.arrays["members"], self.arrays["member_starts"]
         living = living_sets(members, starts, self.dead) if self.removed else all_living()
         numbers, scores = self._ranked.best(self.sets, features, ranking, n, floor, living)
@@ -324,7 +324,8 @@ def next_merge(segments: Sequence[SegmentRows], most: int | None = None) -> tupl
         while first and levels[first - 1] <= level:
             first -= 1
         run = levels[first:]
-        # Where smaller ones lie between, as many of the level: else a large one is copied for few.
+        # If smaller ones are in between, as many of this level: else a large one is copied for few
+        # rows.
         are_due = run[-1:] == [level] or run.count(level) >= SEGMENTS_A_LEVEL
         if len(run) >= SEGMENTS_A_LEVEL and are_due:
             rows = sum(each.living for each in segments[first:])
@@ -335,11 +336,11 @@ def next_merge(segments: Sequence[SegmentRows], most: int | None = None) -> tupl
 def joined(
     segments: list[SetSegment], settings: SimilaritySettings, folder: Path | None = None
 ) -> SetSegment:
-    """The living rows of segments that stand one after the other, as one.
+    """The living rows of consecutive segments, as one segment.
 
     Raises:
         DataError: If one of them is damaged: what is copied gets a new checksum.
-        FileError: If there is no room in the folder.
+        FileError: If the disk is full.
     """
     parts = [each.living_rows() for each in segments]
     with contextlib.ExitStack() as reading:
@@ -358,14 +359,14 @@ def _level(segment: SegmentRows) -> int:
 def merged(
     parts: list[SetRows], settings: SimilaritySettings, folder: Path | None = None
 ) -> SetSegment:
-    """One segment of documents that stand one after the other; none may be empty.
+    """One segment of consecutive documents, none of them empty.
 
-    Sets of no document are left out. Each set that stays is copied once, from where it is.
+    Sets without documents are left out. Each other set is copied once, from its address.
 
     Args:
-        parts: Which.
+        parts: The documents, part by part.
         settings: Of the index.
-        folder: Where the larger arrays are put if they are many bytes, in files without a name.
+        folder: For large arrays, in files without a name.
 
     Raises:
         FileError: If these cannot be written.
@@ -425,7 +426,7 @@ class TailFeatures(TailRows):
     """The features of a tail, chained.
 
     Args:
-        order: Of features: any will do, that of a segment saves time.
+        order: Any order of features; that of a segment saves time.
         settings: Of the index.
     """
 
@@ -442,14 +443,14 @@ class TailFeatures(TailRows):
         self._sums = np.empty(0, np.float64)
         self.lock = threading.Lock()
         """Held while the chains are changed or followed: the writer appends to them in place, and a
-        reader who came upon half a change would follow a chain out of them."""
+        reader that met half a change would follow a chain out of the arrays."""
         self._sets: Any = TailSets(
             np.empty(FIRST_FEATURES, np.uint64), np.zeros(len(self.numbers) + 1, np.int64),
             np.zeros(FIRST_ENTRIES, np.uint32), np.empty(2 * FIRST_ENTRIES, np.uint64),
             np.empty(SKETCH_WORDS * len(self.numbers), np.uint64), order, SKETCH_WORDS,
         )  # fmt: skip
         self.places_of_arrays = tail_sets(self._sets)
-        """Where these arrays are."""
+        """The addresses of these arrays."""
 
     def put(self, row: int, content: Hashes) -> None:
         """See TailRows.put."""
@@ -511,7 +512,7 @@ class TailFeatures(TailRows):
         return known[:count]
 
     def search(self, queries: Sets, count: int, similarity: float) -> tuple[Any, Any, Any]:
-        """Queries, rows among the first `count`, and similarities; removed rows are among them."""
+        """Queries, matching rows among the first `count`, removed ones too, and similarities."""
         from neardup.kernels.index.tail import search_tail
 
         condition = self.settings.condition(similarity)
@@ -521,7 +522,7 @@ class TailFeatures(TailRows):
             )
 
     def _make_room(self, row: int, more: int) -> None:
-        """Make room for more features in new arrays: readers may still use the old ones."""
+        """Copy to larger arrays, for more features: readers may still use the old ones."""
         used = int(self._sets.offsets[row])
         if used + more <= self._room[0] and self._entries + more <= self._room[1]:
             return
@@ -553,11 +554,11 @@ class SetTail(Tail[TailFeatures]):
         return self.rows.sets(self.count)
 
     def search(self, queries: Sets, similarity: float) -> HitRows:
-        """Living rows that are so similar to queries."""
+        """Living rows that are at least this similar to queries."""
         return self.found(*self.rows.search(queries, self.count, similarity))
 
     def found(self, queries: Rows, rows: Rows, scores: Scores) -> HitRows:
-        """The living ones of rows that were found."""
+        """The living ones of some matching rows."""
         if self.removed and len(rows):
             keep = self.alive(rows)
             return HitRows(queries[keep], rows[keep], scores[keep], 0)

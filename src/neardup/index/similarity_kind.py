@@ -46,22 +46,22 @@ if TYPE_CHECKING:
 __all__ = ["BySimilarity", "search"]
 
 MERGING_BYTES: Final = 200
-"""Of a document while it is merged: measured, 130 with ids that are numbers; names are longer."""
+"""Bytes of a document during a merge: 130 were measured with numbers as ids; strings are longer."""
 RANGES_A_THREAD: Final = 4
 PARTS: Final = 25
-"""Numbers of a segment, as `search_sets` takes it."""
+"""Numbers that describe a segment to `search_sets`."""
 SEEKER_FEATURES: Final = 1 << 12
-"""Of a query, in a room: longer ones are searched for as many are."""
+"""The most features of a query in a workspace; longer queries are searched like a batch."""
 LIMITED_QUERIES: Final = 64
-"""Queries of which all that was found is held before a limit is applied to it."""
+"""Queries whose hits are all in memory before a limit is applied."""
 
 _HASH: Final = np.dtype(np.uint64)
 _NO_PARTS: Final = np.empty((0, PARTS), np.int64)
 _WORKSPACES: Final = list[tuple[Any, Any]]()
-"""Rooms that no search is in. A list's `pop` and `append` are whole under the interpreter's lock,
-so each thread has a room to itself."""
+"""Unused workspaces. A list's `pop` and `append` are atomic under the interpreter's lock, so each
+thread has a workspace to itself."""
 Part = tuple[HitRows, Any, Any]
-"""What was found in a part, the numbers of these rows, and the part's ids."""
+"""The hits in a part, the numbers of their rows, and the part's ids."""
 
 
 class BySimilarity(SimilaritySettings):
@@ -118,7 +118,7 @@ class BySimilarity(SimilaritySettings):
         return sets if len(full) == sets.size else sets.take(full), full, sets.size
 
     def tail(self, segments: Sequence[SegmentRows]) -> SetTail:
-        """See Kind; what is heavy in the largest segment comes last in the tail too."""
+        """See Kind; heavy features of the largest segment come last in the tail too."""
         ready: list[Any] = [each for each in segments if each.is_ready]
         largest: Any = max(ready, key=len, default=None)
         return SetTail(TailFeatures(largest.order if largest else no_order(), self))
@@ -139,7 +139,7 @@ class BySimilarity(SimilaritySettings):
         return next_merge(segments, most)
 
     def merging_bytes(self, stored: float) -> float:
-        """See Kind: features and what finds them are in files."""
+        """See Kind: features and postings are in files."""
         return min(2.5 * stored, MERGING_BYTES)
 
     def read(
@@ -179,7 +179,7 @@ class BySimilarity(SimilaritySettings):
     def hits(
         self, version: Version[Sets], content: Hashes, reach: float, most: int | None
     ) -> Hits[float]:
-        """See Kind: segments and the tail in one call of the kernel, where its room suffices."""
+        """See Kind: segments and the tail in one call of the kernel, if its workspace suffices."""
         from neardup.kernels.index.seeking import seek
 
         segments, tail = version.segments, version.tail
@@ -199,7 +199,7 @@ class BySimilarity(SimilaritySettings):
         if count == 0:
             _WORKSPACES.append((workspace, places))
             return Hits([], 0)
-        # Copied before the room is given back: the next search writes over it.
+        # Copied before the workspace is returned: the next search writes over it.
         hits = (workspace.parts, workspace.queries, workspace.numbers, workspace.scores)
         raw = tuple(each[:count].copy() for each in hits) if count > 0 else ()
         _WORKSPACES.append((workspace, places))
@@ -253,7 +253,7 @@ class BySimilarity(SimilaritySettings):
         queries = many_sets(documents, self, threads)
         answers: list[list[tuple[Id, float]]] = [[]] * queries.size
 
-        def run(_: int, row: int) -> None:  # the version does not change, and each has its row
+        def run(_: int, row: int) -> None:  # the version does not change; each has its row
             answers[row] = self._nearest(version, queries.of(row), n, reach, ranking)
 
         in_threads(threads, run, range(queries.size))
@@ -315,7 +315,7 @@ class BySimilarity(SimilaritySettings):
     def _hits_of_much(
         self, version: Version[Sets], content: Hashes, reach: float, most: int | None
     ) -> Hits[float]:
-        """Matches of a long document, or of one with many, by a batched search."""
+        """The hits of a long document, or of one with many hits, by a batched search."""
         queries = Sets(content, frozen(np.array([0, len(content)], np.int64)))
         return Hits(*_sorted_hits(list(self._found(version, queries, reach, 1, most)), most))
 
@@ -338,7 +338,7 @@ class BySimilarity(SimilaritySettings):
     def _nearest(
         self, version: Version[Sets], features: Hashes, n: int, reach: float, ranking: Ranking
     ) -> list[tuple[Id, float]]:
-        """The n most similar that share a feature, by this ranking."""
+        """The n most similar documents that share a feature, by a ranking."""
         if not len(features) or not n:
             return []
         if ranking.measure is self.kind and ranking.weights is None:
@@ -383,7 +383,7 @@ def _new_workspace() -> tuple[Any, Any]:
 def _living(
     segments: Sequence[SetSegment], tail: SetTail, raw: tuple[Any, ...], most: int | None
 ) -> list[Part]:
-    """The living rows of what `seek` has found, by part."""
+    """The living rows among the hits of `seek`, by part."""
     parts: list[Part] = [
         (rows, segments[at].numbers[rows.rows], segments[at].ids)
         for at, rows in _by_part(segments, raw, most, by_age=False)
@@ -396,7 +396,7 @@ def _living(
 
 
 def _parts(segments: Sequence[SetSegment]) -> Any:
-    """Segments as kernels take them."""
+    """Segments in the form of the kernels."""
     parts = np.concatenate([segment.places for segment in segments])
     parts.shape = len(segments), PARTS
     return parts
@@ -409,7 +409,7 @@ def search(
     """Find the living rows of segments that are similar enough: see BySimilarity.search.
 
     Returns:
-        Those segments in which there are some, in their order, and what was found.
+        The segments with hits, in their order, and the hits.
     """
     count, ranges = queries.size, RANGES_A_THREAD * workers if workers > 1 else 1
     if most is not None:
@@ -440,7 +440,7 @@ def _found(
     segments: Sequence[SetSegment], parts: Any, queries: Sets, range_: tuple[int, int],
     condition: Condition, most: int | None, *, by_age: bool,
 ) -> list[tuple[int, HitRows]]:  # fmt: skip
-    """The hits of some of the queries, by the place of the segment."""
+    """The hits of some of the queries, by the position of the segment."""
     from neardup.kernels.index.similar import search_sets
 
     hits = search_sets(*queries, *range_, parts, condition)
@@ -450,7 +450,7 @@ def _found(
 def _by_part(
     segments: Sequence[SetSegment], hits: tuple[Any, ...], most: int | None, *, by_age: bool
 ) -> list[tuple[int, HitRows]]:
-    """The living rows of what `search_sets` has found, by the place of the segment."""
+    """The living rows among the hits of `search_sets`, by the position of the segment."""
     places, queried, numbers, scores = hits
     edges = np.searchsorted(places, np.arange(len(segments) + 1)).tolist()
     by_part = []
@@ -474,7 +474,7 @@ def _joined(parts: list[HitRows]) -> HitRows:
 
 
 def _sorted_hits(parts: list[Part], most: int | None) -> tuple[list[tuple[Id, float]], int]:
-    """The first (id, similarity), sorted, and how many there are."""
+    """The first hits, sorted, as (id, similarity), and the number of all."""
     hits: list[tuple[float, int, Any, int]] = []
     total = 0
     for rows, numbers, ids in parts:
@@ -495,7 +495,7 @@ def _by_score(hit: tuple[float, int, Any, int]) -> tuple[float, int]:
 
 
 def _table(parts: list[Part], kind: pa.DataType, limit: int | None, *, by_age: bool) -> pa.Table:
-    """One table of what was found in the parts."""
+    """One table of the hits in the parts."""
     queries = np.concatenate([np.empty(0, np.int64), *(rows.queries for rows, _, _ in parts)])
     scores = np.concatenate([np.empty(0), *(rows.scores for rows, _, _ in parts)])
     numbers = np.concatenate([np.empty(0, np.int64), *(numbers for _, numbers, _ in parts)])

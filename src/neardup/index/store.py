@@ -28,7 +28,7 @@ class Store(Source, Protocol):
 
     lock: threading.RLock
     version: AnyVersion
-    """What the writer has made: its next version goes on from it."""
+    """The writer's current version, from which it makes the next one."""
 
     is_writable: bool
     """Whether `check_writable` raises nothing."""
@@ -37,7 +37,7 @@ class Store(Source, Protocol):
     """Of the index."""
 
     undone: int
-    """How often a version was taken back: after that its numbers are given out again."""
+    """How often a version was rolled back: its numbers are then used again."""
 
     @property
     def closed(self) -> bool:
@@ -49,20 +49,20 @@ class Store(Source, Protocol):
     def snapshot(self, *, committed: bool = False) -> Snapshot:
         """A snapshot: the version and the attachments of its rows; needs no lock.
 
-        With `committed` it is the last one that is on disk.
+        With `committed` it is the last version on disk.
         """
 
     def begin(self) -> Callable[[], None]:
-        """Begin a transaction: what takes back all that is written from now on."""
+        """Begin a transaction; returns a function that undoes all writes after this call."""
 
     def attachments(self, numbers: list[int]) -> list[bytes | None] | None:
         """The attachments of stored rows."""
 
     def merged(self, segments: Sequence[SegmentRows]) -> tuple[SegmentRows, ...]:
-        """The same rows, merged where that is due and may be done at once."""
+        """The same rows, merged if a merge is due and may run now."""
 
     def is_searched_alone(self, rows: int) -> bool:
-        """Whether a segment of `rows` rows stays as it is, unless its merge is due.
+        """Whether a segment of this number of rows stays as it is, unless its merge is due.
 
         It may be called without the lock.
         """
@@ -70,7 +70,7 @@ class Store(Source, Protocol):
     def added(
         self, first: int, ids: pa.Array, contents: Any, attachments: list[bytes | None] | None
     ) -> None:
-        """Rows get the numbers from `first` on; `version` follows."""
+        """Note added rows, with numbers from `first` on; `version` follows."""
 
     def added_one(
         self, number: int, identity: Id, content: Content, attachment: bytes | None
@@ -78,7 +78,7 @@ class Store(Source, Protocol):
         """As `added`, for one row."""
 
     def removed(self, numbers: Rows) -> None:
-        """The rows of these numbers are removed or replaced; `version` follows."""
+        """Note removed or replaced rows, by number; `version` follows."""
 
     def facts(self) -> dict[str, Any]:
         """The store's part of `stats`, in addition to the kind's."""

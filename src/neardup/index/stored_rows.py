@@ -1,4 +1,4 @@
-"""Rows with ids, some of which are removed: what segments and tails are, whatever rows hold."""
+"""Rows with ids, some of them removed: segments and tails of both kinds of index."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 __all__ = ["CHUNK_ROWS", "Content", "SegmentRows", "Tail", "TailRows", "sound_from"]
 
 Content = npt.NDArray[np.uint64]
-"""Of one document: its fingerprint, uint64 (width,), or its features, uint64 (n,), ascending."""
+"""The content of a document: its fingerprint, uint64 (width,), or its features, uint64 (n,),
+ascending."""
 
 _LOGGER: Final = logging.getLogger("neardup")
 RECENT: Final = 256
-"""Removed rows of a segment that wait to be marked together."""
+"""The most removed rows of a segment that wait to be marked together."""
 FEW_ROWS: Final = 64
 CHUNK_ROWS: Final = 1 << 15
 """Rows whose marks are written together."""
@@ -45,12 +46,12 @@ class SegmentRows:
         ids: Their ids, all different.
         numbers: int64 (n,), ascending: the place of each in the order of all insertions.
         dead: bool (n,), True for removed rows; taken over, and not changed.
-        file: Where the rows are; None: in memory.
+        file: The file of the rows; None if they are in memory.
         changed: Chunks of CHUNK_ROWS rows, some of which were removed since they were last written.
     """
 
     COPIED: ClassVar[tuple[str, ...]]
-    """Arrays of a file that a merge copies; the rest is made again."""
+    """Arrays of a file that a merge copies; it makes the others again."""
 
     def __init__(
         self,
@@ -68,7 +69,8 @@ class SegmentRows:
             dead if self.removed else None,
             frozenset(),
         )
-        """Marks of removal, and removed rows without one: marks are copied for many at a time."""
+        """Marks of removal, and removed rows without a mark: marks are copied for many rows at a
+        time."""
 
     def __len__(self) -> int:
         """Rows, removed ones included."""
@@ -76,14 +78,14 @@ class SegmentRows:
 
     @property
     def is_ready(self) -> bool:
-        """Whether a search has nothing to make first."""
+        """Whether a search can begin without building arrays."""
         return True
 
     def make_ready(self) -> None:
-        """Make what a search takes, unless it is there."""
+        """Build the arrays of a search, unless they exist."""
 
     def numbered(self, first: int) -> Self:
-        """The same rows with the numbers from `first` on, before anybody has seen them."""
+        """The same rows with the numbers from `first` on, before readers see them."""
         copied = copy.copy(self)
         copied.numbers = np.arange(first, first + len(self))
         return copied
@@ -128,12 +130,12 @@ class SegmentRows:
         return {"rows": len(self), "removed": self.removed, "file": name, "file_bytes": size}
 
     def verify(self) -> None:
-        """Raise DataError if what a merge copies is not as it was written."""
+        """Raise DataError if the arrays that a merge copies are damaged."""
         if self.file is not None:
             self.file.verify(self.COPIED)
 
     def read_in_order(self) -> contextlib.AbstractContextManager[None]:
-        """While rows are read from the first to the last."""
+        """A context for reading rows from the first to the last."""
         return contextlib.nullcontext() if self.file is None else self.file.read_in_order()
 
     def contents(self, rows: Rows) -> Any:
@@ -141,7 +143,7 @@ class SegmentRows:
         raise NotImplementedError
 
     def without(self, rows: Rows) -> Self:
-        """The same rows, with more of them removed; these were living."""
+        """The same rows, with more of them, which were living, removed."""
         copied = copy.copy(self)
         copied.removed += len(rows)
         marks, recent = self.gone
@@ -156,7 +158,7 @@ class SegmentRows:
         return copied
 
     def written(self) -> Self:
-        """The same, all of whose marks of removal were written."""
+        """The same rows, with all marks of removal written."""
         copied = copy.copy(self)
         copied.changed = frozenset()
         return copied
@@ -170,7 +172,7 @@ class SegmentRows:
 
 
 def sound_from(segments: Sequence[SegmentRows]) -> int:
-    """The place behind the last damaged one, which is left as it is: the log says why."""
+    """The position after the last damaged segment, which stays as it is; the log says why."""
     sound = 0
     for i, each in enumerate(segments):
         try:
@@ -185,41 +187,41 @@ NEVER: Final = 1 << 62
 
 
 class TailRows:
-    """The arrays that a chain of tails shares, each with a row more or fewer than the one before.
+    """Arrays shared by a chain of tails, each with a row more or fewer than the previous one.
 
     Args:
-        capacity: Rows at most.
+        capacity: The most rows.
     """
 
     def __init__(self, capacity: int) -> None:
-        """No row."""
+        """Begin without rows."""
         self.numbers = np.zeros(capacity, np.int64)
         self.ended = np.full(capacity, NEVER, np.int64)
-        """The version from which on a row is removed."""
+        """The version that removed a row."""
         self.ids: list[Id] = []
         self.before: list[int] = []
-        """The row that an id had when it got the row of this place, or -1."""
+        """The previous row of each row's id, or -1."""
         self.places: dict[Id, int] = {}
         self.version = 0
         self.ids_before: tuple[Any, IdColumns] | None = None
-        """Segments that the tail stands behind, and their ids; of a newer version, maybe."""
+        """Segments before the tail, perhaps of a newer version, and their ids."""
 
     def put(self, row: int, content: Content) -> None:
-        """Set what a row holds, the one behind the last."""
+        """Set the content of the next row."""
         raise NotImplementedError
 
     def put_many(self, first: int, contents: Any) -> None:
-        """As `put`, of rows from `first` on, which takes longer than `put` of one or two."""
+        """As `put`, for rows from `first` on; slower than `put` for one or two."""
         raise NotImplementedError
 
     def offer(self, first: int, contents: Any, scores: Any, reach: float) -> tuple[Rows, Rows]:
-        """Put each of many documents behind `first` rows, unless one that is stored or new is near.
+        """Append each of many documents to `first` rows, unless a stored or a new one is near.
 
         Args:
-            first: Rows that there are; there is room for all documents.
+            first: The number of rows; all documents must fit.
             contents: Of the documents.
-            scores: As in Closest, of those that are stored; where there is none, as the kind says.
-                Written: how close the closest of all is.
+            scores: As in Closest, for the stored ones; without one, the kind's value. Written: the
+                score of the closest of all.
             reach: The distance or similarity at which one is near.
 
         Returns:
@@ -229,7 +231,7 @@ class TailRows:
         raise NotImplementedError
 
     def fresh(self) -> Self:
-        """Others of this kind, without rows."""
+        """New arrays of this kind, without rows."""
         raise NotImplementedError
 
 
@@ -239,15 +241,15 @@ R = TypeVar("R", bound=TailRows)
 class Tail(Generic[R]):
     """The newest rows.
 
-    A tail does not change, though it shares its arrays with the tails before and after: rows behind
-    its own `count`, and removals of later versions, are not its. So a reader of an older tail is
-    never disturbed by the writer, who alone goes on from the newest, under the lock of its store.
+    A tail does not change, though it shares its arrays with the tails before and after it: it
+    ignores rows after its own `count`, and removals of later versions. So the writer, which alone
+    extends the newest tail, under the lock of its store, never disturbs a reader of an older tail.
 
     Args:
         rows: Shared with the tails before and after.
-        count: Rows of this one, removed ones included.
-        version: How many changes there were.
-        removed: How many of the rows are removed.
+        count: Rows of this tail, removed ones included.
+        version: The number of changes.
+        removed: The number of removed rows.
     """
 
     __slots__ = ("_version", "count", "removed", "rows")
@@ -272,12 +274,12 @@ class Tail(Generic[R]):
 
     @property
     def numbers(self) -> Rows:
-        """The place of each in the order of all insertions."""
+        """The number of each row in the order of all insertions."""
         return self.rows.numbers[: self.count]
 
     @property
     def ids(self) -> list[Id]:
-        """The id of each row; maybe of more."""
+        """The id of each row, and perhaps of further rows."""
         return self.rows.ids
 
     @property
@@ -309,7 +311,7 @@ class Tail(Generic[R]):
         return row if row >= 0 and not self.is_dead(row) else -1
 
     def rows_of(self, ids: list[Id]) -> dict[int, int]:
-        """The rows of those of some ids that living documents have, by the place of the id."""
+        """The rows of those ids that living documents have, by the position of the id."""
         known = self.rows.places
         rows = {at: self.find(each) for at, each in enumerate(ids) if each in known}
         return {at: row for at, row in rows.items() if row >= 0}
@@ -319,18 +321,18 @@ class Tail(Generic[R]):
         return bool(self.rows.ended[row] <= self._version)
 
     def appended(self, identity: Id, content: Content, number: int) -> Self:
-        """A tail with one more row, for which there must be room."""
+        """A tail with one more row, which must fit."""
         rows, row = self._own(), self.count
         rows.put(row, content)
         rows.numbers[row] = number
-        rows.before[row:] = [rows.places.get(identity, -1)]  # also of an addition that failed
+        rows.before[row:] = [rows.places.get(identity, -1)]  # also after an addition that failed
         rows.ids.append(identity)
         rows.places[identity] = row
         rows.version = self._version + 1
         return type(self)(rows, row + 1, rows.version, self.removed)
 
     def extended(self, ids: list[Id], contents: Any, number: int) -> Self:
-        """A tail with more rows, numbered from `number` on, for which there must be room."""
+        """A tail with more rows, numbered from `number` on, which must fit."""
         rows = self._own()
         rows.put_many(self.count, contents)
         return self._with(rows, ids, number)
@@ -338,14 +340,14 @@ class Tail(Generic[R]):
     def offered(
         self, ids: list[Id], contents: Any, scores: Any, reach: float, number: int
     ) -> tuple[Self, Rows, Rows]:
-        """A tail with those of many documents that are near none before them.
+        """A tail with those of many documents that are not near an earlier one.
 
         Args:
             ids: Different, and not in this tail.
             contents: As in `TailRows.offer`.
             scores: As in `TailRows.offer`.
             reach: As in `TailRows.offer`.
-            number: Of the first row that is new.
+            number: Number of the first new row.
 
         Returns:
             The tail, and what `TailRows.offer` returns.
@@ -357,10 +359,10 @@ class Tail(Generic[R]):
         return self._with(rows, [ids[at] for at in added.tolist()], number), near, added
 
     def _with(self, rows: R, ids: list[Id], number: int) -> Self:
-        """The tail of rows to which others of these ids, all different, were put."""
+        """The tail after rows with these ids, all different, were put."""
         first, count = self.count, self.count + len(ids)
         rows.numbers[first:count] = np.arange(number, number + len(ids))
-        # Also where an addition that failed left some.
+        # Also where a failed addition left some.
         rows.before[first:] = [rows.places.get(each, -1) for each in ids]
         rows.ids += ids
         rows.places.update(zip(ids, range(first, count), strict=True))
@@ -379,11 +381,11 @@ class Tail(Generic[R]):
         raise NotImplementedError
 
     def segment(self, id_kind: str | None) -> Any:
-        """The living rows as a segment; their ids are of a kind."""
+        """The living rows as a segment, with ids of a type."""
         raise NotImplementedError
 
     def _own(self) -> R:
-        """The rows, to go on from: copied if another tail went on from this one before."""
+        """The rows for a next tail: copied if another tail already extends this one."""
         rows = self.rows
         if rows.version == self._version and len(rows.ids) == self.count:
             return rows

@@ -1,8 +1,8 @@
-"""Versions, the content of an index at one moment, and the kinds of index.
+"""Versions, each the content of an index at one time, and the kinds of index.
 
-A version does not change. Readers take it once for each call, without a lock; the writer makes the
-next one and puts it in its place, under the lock of its store. So a call sees the documents that
-were there when it began, whatever others write during it.
+A version does not change. Readers take one for each call, without a lock; the writer makes the next
+one and replaces it, under the lock of its store. So a call sees the documents that were stored when
+it began, in spite of writes during it.
 """
 
 from __future__ import annotations
@@ -40,15 +40,16 @@ if TYPE_CHECKING:
 __all__ = ["AnyKind", "AnyVersion", "Kind", "Place", "Version", "merge_due"]
 
 M = TypeVar("M")
-"""What many rows hold: uint64 (n, width), or Sets."""
+"""The contents of many rows: uint64 (n, width), or Sets."""
 Place: TypeAlias = tuple[int, int]
-"""Of a row: its segment, the tail being the last, and the row there."""
+"""The place of a row: its segment, the tail being the last, and the row in it."""
 
 
 class Kind(Protocol[M]):
     """A kind of index: the contents of its rows and their search; a value, which does not change.
 
-    Settings, what callers give (`one`, `many`), segments and the tail (`tail`, `build`, `merge`,
+    Settings, conversion of documents (`one`, `many`), segments and the tail (`tail`, `build`,
+    `merge`,
     `next_merge`), files (`read`, `write`), answers (`hits`, `search`, `nearest`), and the
     contents of many rows (`none` to `equal`).
     """
@@ -63,7 +64,7 @@ class Kind(Protocol[M]):
 
     @property
     def scores(self) -> pa.DataType:
-        """The Arrow type of what it measures."""
+        """The Arrow type of its scores."""
 
     @property
     def recipe(self) -> Recipe | None:
@@ -79,7 +80,7 @@ class Kind(Protocol[M]):
 
     @property
     def reach(self) -> float:
-        """The distance or similarity that it was made for."""
+        """The distance or similarity for which it was made."""
 
     def settings(self) -> dict[str, Any]:
         """The description in a file: JSON values."""
@@ -88,33 +89,33 @@ class Kind(Protocol[M]):
         """The kind's part of `stats`, in an index that searches to this reach."""
 
     def title(self, reach: float) -> str:
-        """The same in a few words, for people."""
+        """The description in a few words, for people."""
 
     def within(self, limit: float, reach: float) -> float:
         """Check the reach of a query, in an index that searches to `reach`.
 
         Raises:
-            UsageError: If it is more than the index was made for, or cannot be.
+            UsageError: If it is out of range, or beyond that of the index.
         """
 
     def one(self, document: Documents) -> Content | None:
-        """Bring one document into what a row holds; None for one without tokens."""
+        """Convert one document to the content of a row; None for one without tokens."""
 
     def many(self, documents: Documents, workers: int | None = None) -> tuple[M, Rows, int]:
-        """Contents of those documents that have tokens, their rows, and how many all are."""
+        """Contents of the documents that have tokens, their rows, and the number of all."""
 
     def tail(self, segments: Sequence[SegmentRows]) -> Tail[Any]:
-        """A tail without rows, to stand behind these segments."""
+        """A tail without rows, to follow these segments."""
 
     def build(self, ids: IdColumn, contents: M, numbers: Rows) -> SegmentRows:
-        """Rows as a segment in memory, which is made ready when it is first searched."""
+        """Rows as a segment in memory, whose arrays are made at the first search."""
 
     def merge(self, segments: list[Any], folder: Path | None = None) -> SegmentRows:
         """The living rows of segments that stand one after the other, as one.
 
         Args:
             segments: In order of insertion.
-            folder: For what is too large for memory, in files without a name.
+            folder: For arrays too large for memory, in files without a name.
 
         Raises:
             DataError: If one of them is damaged: what is copied gets a new checksum.
@@ -123,7 +124,7 @@ class Kind(Protocol[M]):
     def next_merge(
         self, segments: Sequence[SegmentRows], most: int | None = None
     ) -> tuple[int, int] | None:
-        """The segments that the merge policy merges next: the first, and the one behind the last.
+        """The segments that the merge policy merges next: the first, and the one after the last.
 
         Args:
             segments: In order of insertion.
@@ -148,7 +149,7 @@ class Kind(Protocol[M]):
     def save(
         self, version: Version[M], path: Path, header: dict[str, Any], arrays: dict[str, Any]
     ) -> None:
-        """Write all living rows to one file, with this beside them."""
+        """Write all living rows to one file, with further header entries and arrays."""
 
     def numbers(self, version: Version[M]) -> Rows:
         """The numbers of the rows that `save` writes."""
@@ -157,29 +158,29 @@ class Kind(Protocol[M]):
         """All living rows as plain arrays, to be pickled."""
 
     def unpacked(self, packed: list[Any]) -> tuple[SegmentRows, ...]:
-        """The segments of `packed`."""
+        """The segments for the arrays of `packed`."""
 
     def hits(
         self, version: Version[M], content: Content, reach: float, most: int | None
     ) -> Hits[Any]:
-        """The documents within the reach of one, the closest first, at most `most`."""
+        """The documents within the reach of one document, the closest first, at most `most`."""
 
     def closest(self, version: Version[M], contents: M, reach: float) -> Closest:
-        """The closest document within the reach of each of some, in the version."""
+        """The closest stored document within the reach of each of some documents."""
 
     def search(
         self, version: Version[M], documents: Documents, reach: float, limit: int | None,
         workers: int | None, *, by_age: bool = False,
     ) -> tuple[pa.Table, int]:  # fmt: skip
-        """The documents within the reach of each of many, and how many were asked for.
+        """The documents within the reach of each of many documents, and the number of queries.
 
-        With `by_age` the first ones are those that were added first, not the closest.
+        With `by_age` the first ones are the oldest, not the closest.
         """
 
     def nearest(
         self, version: Version[M], content: Content, n: int, reach: float, by: str | None
     ) -> list[tuple[Id, Any]]:
-        """The n closest documents, however far."""
+        """The n closest documents, at any distance."""
 
     def nearest_batch(
         self, version: Version[M], documents: Documents, n: int, reach: float, by: str | None,
@@ -191,18 +192,18 @@ class Kind(Protocol[M]):
         """A document by its number, to warm up with."""
 
     def check_merging(self, other: Any, *, foreign: bool) -> None:
-        """Compare with another index of this kind, which is to be merged into one of it.
+        """Compare with another index of this kind before a merge.
 
         Raises:
             UsageError: If widths differ.
-            RecipeError: If recipes differ, or may differ and `foreign` does not say otherwise.
+            RecipeError: If recipes differ, or may differ and `foreign` is false.
         """
 
     def batches(self, version: Version[M]) -> Iterator[tuple[pa.Array, M]]:
         """All ids and contents, in order of insertion."""
 
     def values(self, contents: M) -> list[Any]:
-        """Contents as people see them: an int, or uint64 (n,), for each row."""
+        """Contents as callers see them: an int, or uint64 (n,), for each row."""
 
     def none(self) -> M:
         """The contents of no rows."""
@@ -217,12 +218,12 @@ class Kind(Protocol[M]):
         """The content of one of many rows."""
 
     def bunched(self, contents: list[Content]) -> M:
-        """The contents of rows, of which each is given as `row` gives it."""
+        """The contents of rows, from the value of `row` for each."""
 
     def equal(self, left: M, right: M) -> Flags:
         """Whether rows of two runs of contents have the same content: bool (n,).
 
-        The only definition of it: equal fingerprints, or equal sets of features.
+        It is the only definition of equal: equal fingerprints, or equal sets of features.
         """
 
 
@@ -232,7 +233,7 @@ class Version(Generic[M]):
 
     Args:
         kind: Of the index.
-        segments: Each with what is removed from it.
+        segments: Each with its removed rows.
         tail: The newest rows.
         id_kind: Of the ids, "int" or "str"; None before the first one.
         next: The number that the next row gets.
@@ -264,7 +265,7 @@ class Version(Generic[M]):
         return int(sum(each.living for each in self.segments) + self.tail.living)
 
     def __contains__(self, identity: Id) -> bool:
-        """Whether a document of this id is there."""
+        """Whether a document with this id is stored."""
         return self.number(identity) is not None
 
     def parts(self) -> tuple[Any, ...]:
@@ -273,7 +274,7 @@ class Version(Generic[M]):
         return (*self.segments, tail.segment(self.id_kind)) if len(tail) else self.segments
 
     def oldest(self) -> int:
-        """A number that no living row is below."""
+        """A lower bound of the numbers of living rows."""
         numbers = self.segments[0].numbers if self.segments else self.tail.numbers
         return int(numbers[0]) if len(numbers) else self.next
 
@@ -349,7 +350,7 @@ class Version(Generic[M]):
         return places
 
     def _ids_before_tail(self) -> IdColumns:
-        """The ids of the segments, which the tail has at hand as long as these stay."""
+        """The ids of the segments, which the tail caches as long as these stay."""
         known = self.tail.rows.ids_before
         if known is not None and known[0] is self.segments:
             columns: IdColumns = known[1]
@@ -359,10 +360,10 @@ class Version(Generic[M]):
         return columns
 
     def present(self, ids: Ids) -> Places:
-        """The place of one id, or of each of many.
+        """The place of an id, or of each of many ids.
 
         Raises:
-            KeyError: If one is not.
+            KeyError: If an id is not present.
         """
         array = id_array([ids] if is_one_id(ids) else ids)
         places = self.places(IdColumn(array))
@@ -381,7 +382,7 @@ class Version(Generic[M]):
         return numbers
 
     def flushed(self) -> Self:
-        """The same, with a segment in the place of a tail that has rows; nothing is merged."""
+        """The same rows, with a non-empty tail made a segment; nothing is merged."""
         if not len(self.tail):
             return self
         segments = self.segments
@@ -395,7 +396,7 @@ class Version(Generic[M]):
         """A version with more rows in the tail; the clock has their times.
 
         Args:
-            column: Their ids, all different; of those none is stored.
+            column: Their ids, all different, none of them stored.
             contents: Of them.
             flushed: Makes a segment of a full tail.
         """
@@ -415,7 +416,7 @@ class Version(Generic[M]):
     def replaced(
         self, identity: Id, content: Content, place: Place | None, now: float
     ) -> tuple[Version[M], int]:
-        """A version with one row more, without the row at `place`, and that row's number, or -1.
+        """A version with one more row, without the row at `place`, and that row's number, or -1.
 
         Args:
             identity: Of the row.
@@ -440,19 +441,19 @@ class Version(Generic[M]):
     def offered(
         self, ids: list[Id], contents: M, closest: Closest, reach: float, now: float
     ) -> tuple[Version[M], Rows, Rows]:
-        """A version with those of many documents that are near none before them.
+        """A version with those of many documents that are not near an earlier one.
 
         Args:
-            ids: All different, and none of them stored; no more than the tail has room for.
+            ids: All different, none of them stored; at most as many as fit into the tail.
             contents: Of the documents.
-            closest: What is stored near them; its scores are changed to those of the closest of
+            closest: The closest stored documents; its scores are changed to those of the closest of
                 all, new ones included.
             reach: The distance or similarity at which one is near.
             now: Seconds since 1970.
 
         Returns:
-            The version; int64 (n,): the row of the tail that is new and closer than all that is
-            stored, or -1; and which documents are stored now, ascending.
+            The version; int64 (n,): the new row of the tail that is closer than all stored rows, or
+            -1; and the documents that are stored now, ascending.
         """
         tail, near, added = self.tail.offered(ids, contents, closest.scores, reach, self.next)
         if not len(added):
@@ -469,7 +470,7 @@ class Version(Generic[M]):
         return self.segments[part].ids.value(row)  # type: ignore[no-any-return]
 
     def with_segment(self, ids: IdColumn, times: Times, segments: tuple[Any, ...]) -> Version[M]:
-        """Rows more, added at these times, in the last of these segments; the tail is empty."""
+        """A version with more rows, added at these times, in the last segment, and no tail."""
         clock = self.clock.extended(*runs_of(self.next, times))
         end, tail = self.next + len(ids), self.kind.tail(segments)
         return Version(self.kind, segments, tail, ids.kind, end, clock)
@@ -489,7 +490,7 @@ class Version(Generic[M]):
         return replace(self, segments=tuple(segments)), np.concatenate(gone)
 
     def compacted(self, folder: Path | None = None) -> Self:
-        """The same in one segment, without removed rows; the tail must be empty.
+        """The same rows in one segment, without removed rows; the tail must be empty.
 
         Args:
             folder: As in Kind.merge.
@@ -518,7 +519,7 @@ class Version(Generic[M]):
         return self.without(self.numbered(numbers))[0] if len(numbers) else self
 
     def numbers_of(self, column: IdColumn) -> Rows:
-        """The numbers of those of these ids that are stored."""
+        """The numbers of those ids that are stored."""
         places = self.places(column)
         here = places.present
         return self.numbers_at(Places(places.segments[here], places.rows[here]))
@@ -535,7 +536,7 @@ class Version(Generic[M]):
         return places
 
     def added_since(self, number: int, ids: IdColumn) -> Rows:
-        """The numbers, from this one on, of living rows that have one of these ids."""
+        """The numbers, from `number` on, of living rows with one of these ids."""
         numbers = [_NONE]
         for part in (*self.segments, self.tail):
             first = int(np.searchsorted(part.numbers, number))
@@ -558,7 +559,7 @@ def merge_due(
 ) -> list[SegmentRows]:
     """The same rows, merged as long as the merge policy names segments; see Kind.next_merge.
 
-    A damaged segment is left as it is, so that the damage stays where its checksum shows it.
+    A damaged segment stays as it is, so that its checksum still shows the damage.
     """
     stack = [segment for segment in segments if segment.living]
     begin = 0

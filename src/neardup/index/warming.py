@@ -1,4 +1,4 @@
-"""Every call of an index, made once on scratch ones: so that nothing compiles when it is served."""
+"""Every call of an index, made once on scratch indexes, so that no served call compiles."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ __all__ = ["TEXTS", "call_everything"]
 ROWS: Final = 2000
 FEW: Final = 80
 LONG: Final = 5000
-"""Features of a document that is too long for the room of one query."""
+"""Features of a document that is too long for the workspace of one query."""
 TEXTS: Final = (
     "a text to begin with, in plain letters", "Ein zweiter Text: mit Umlauten wie ä, ö und ü",
     "第三个文本没有空格", "", " ".join(f"word{i} and {i * i}" for i in range(1000)),
 )  # fmt: skip
-"""Of each kind that takes a path of its own."""
+"""Texts of each kind that takes a path of its own."""
 
 
 Scratch: TypeAlias = Any
-"""A BaseIndex, whose file knows this one."""
+"""A BaseIndex, which this file may not import."""
 
 
 def call_everything(
     make: Callable[[], Scratch], example: Callable[[int], Any], *, takes_texts: bool,
     id_kind: str | None,
 ) -> None:  # fmt: skip
-    """Make every call of a kind of index, on indexes that are closed then.
+    """Make every call of a kind of index, on indexes that are closed afterwards.
 
     Args:
         make: Makes an index without documents.
@@ -44,7 +44,7 @@ def call_everything(
         id_kind: Of the ids, "int" or "str"; None: both are used.
     """
     numbers = [example(row) for row in range(ROWS)]
-    numbers[::8] = numbers[1::8]  # some are near others
+    numbers[::8] = numbers[1::8]  # some are near each other
     order = np.random.default_rng(0).permutation(ROWS).tolist()
     named: dict[str, list[list[Any]]] = {
         "int": [list(range(ROWS)), order], "str": [[f"id {row}" for row in order]]
@@ -71,7 +71,7 @@ def call_everything(
 
 
 def _write(index: Scratch, ids: list[Any], documents: list[Any], *, contents: bool = True) -> None:
-    """Add and offer in every way; all are stored afterwards."""
+    """Add and offer documents in every way; all are stored afterwards."""
     kept = _contents(index, len(documents)) if contents else None
     content = kept and kept[0]
     index.add(ids[0], documents[0], content)
@@ -80,7 +80,7 @@ def _write(index: Scratch, ids: list[Any], documents: list[Any], *, contents: bo
     index.offer(ids[0], documents[1], content=content)
     half = len(documents) // 2
     index.add_new(ids[:half], documents[:half], kept and kept[:half])
-    shared = [documents[0]] * half  # near what is stored, and each other
+    shared = [documents[0]] * half  # near stored ones, and each other
     index.add_new(ids[:half], shared, kept and kept[:half], stored="keep")
     index.offer_many(index.prepare(ids[half:], documents[half:], kept and kept[half:]))
     index.commit()
@@ -99,7 +99,7 @@ def _contents(index: Scratch, count: int) -> list[Any] | None:
 
 
 def _ask(index: Scratch, ids: Sequence[Any], documents: list[Any]) -> None:
-    """Ask in every way, the index and what reads it."""
+    """Query the index and its views in every way."""
     with index.snapshot() as seen, index.snapshot(committed=True) as committed:
         for each in (index, seen, committed):
             each.query(documents[0])

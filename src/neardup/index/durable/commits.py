@@ -31,7 +31,7 @@ __all__ = [
 SMALL_RECORD: Final = 512
 """Rows that a reader puts into its tail; more become a segment at once."""
 MOST_MERGED: Final = {"distance": 1 << 16, "similarity": 1 << 13}
-"""Rows that whoever adds merges in memory, at most, which takes some 40 ms; a flush merges all."""
+"""Rows that an addition merges in memory, at most, in some 40 ms; a flush merges all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def first_commit(empty: AnyVersion) -> Commit:
 
 
 def following(known: Commit, reading: Reading) -> Commit:
-    """The commit that is read, from an older one; what both have is shared.
+    """The commit that is read, made from an older one, with which it shares parts.
 
     Raises:
         FileNotFoundError: If a file is gone: a flush or merge came between.
@@ -86,7 +86,7 @@ def following(known: Commit, reading: Reading) -> Commit:
 def merged_in_memory(
     kind: AnyKind, segments: Sequence[SegmentRows], fixed: int = 0
 ) -> tuple[SegmentRows, ...]:
-    """Merge only what is not in files yet, nor among the first `fixed`: those a job works on."""
+    """Merge the segments in memory behind the first `fixed`, on which a job works."""
     stored = sum(segment.file is not None for segment in segments)
     first = max(fixed, stored)
     return (*segments[:first], *merge_due(kind, segments[first:], MOST_MERGED[kind.name]))
@@ -125,13 +125,13 @@ def _flushed(version: AnyVersion) -> AnyVersion:
 
 
 class PendingChanges(NamedTuple):
-    """Rows and removals of Pending, which do not change any more.
+    """Rows and removals taken from Pending, which do not change.
 
     Args:
         first: The number of the first row.
-        parts: Ids and contents of rows that came together.
+        parts: Ids and contents of rows that were added together.
         removed: Numbers of rows that were removed together.
-        version: What they led to.
+        version: The version with these changes.
     """
 
     first: int
@@ -155,12 +155,12 @@ class PendingChanges(NamedTuple):
 
 
 class EarlyRecord(NamedTuple):
-    """A record that was made before the writer's lock was taken to commit it.
+    """A record made before the commit took the writer's lock.
 
     Args:
-        pending: Of what was pending then; what is pending now may go on from there.
-        changes: What the record has.
-        record: As the log takes it.
+        pending: The pending changes at that time; more may have come since.
+        changes: The changes of the record.
+        record: In the form of the log.
     """
 
     pending: Pending
@@ -174,7 +174,7 @@ class Pending:
     An attachment is None where it was removed.
 
     Args:
-        version: What they are added to.
+        version: The version to which they are added.
         most: The number of rows and removals from which on they go to files without a record.
     """
 
@@ -196,17 +196,17 @@ class Pending:
 
     @property
     def is_for_files(self) -> bool:
-        """Whether it is too much for a record."""
+        """Whether the pending rows are too many for a record."""
         return self._rows >= self._most
 
     def add_one(self, identity: Id, one: Content) -> None:
-        """The row of the next number."""
+        """Append a row, with the next number."""
         self._ids.append(identity)
         self._ones.append(one)
         self._rows += 1
 
     def add(self, ids: pa.Array, many: Any) -> None:
-        """The rows of the next numbers."""
+        """Append rows, with the next numbers."""
         self._rows += len(ids)
         if self.is_for_files:
             self._ids, self._ones, self._parts = [], [], []
@@ -215,7 +215,7 @@ class Pending:
             self._parts.append((ids, many))
 
     def remove(self, numbers: Rows) -> None:
-        """Rows, pending or not, are removed."""
+        """Remove rows, pending or not."""
         self._removed.append(numbers)
         self._rows += len(numbers)
 
@@ -229,7 +229,7 @@ class Pending:
         return PendingChanges(first, [*parts], [*removed], version)
 
     def _bunch(self) -> None:
-        """Make a part of the rows that came one by one."""
+        """Join the rows that were added one by one into one part."""
         if self._ids:
             ids = id_array(self._ids)
             self._parts.append((ids, self._kind.bunched(self._ones)))

@@ -42,9 +42,9 @@ __all__ = ["DurableIndex"]
 class DurableIndex(BaseIndex):
     """Documents in a folder, searched exactly; `DurableIndex.open` opens or makes one.
 
-    What was committed survives a crash, whole. One process writes, any number read, and nobody
-    waits for anybody. The writer sees what it has added before the commit; readers see the last
-    commit at every query.
+    A commit survives a crash as a whole. One process writes, any number read, and they never wait
+    for each other. The writer sees its additions before the commit; readers see the last commit at
+    every query.
     """
 
     def __init__(self, log: LogStore, reach: float | None, recipe: Recipe | None) -> None:
@@ -79,18 +79,19 @@ class DurableIndex(BaseIndex):
             path: The folder.
             distance: Largest Hamming distance of a query; at most that for which the index was
                 made, which is the default. For a new index the default is 3.
-            bits: Width of the fingerprints; for a new index by default the recipe's, else 64.
+            bits: Width of the fingerprints; for a new index by default the recipe's, or 64.
             recipe: How texts become fingerprints; an index that was made with one remembers it.
             plan: "auto", or a plan by name: see neardup.plan.
-            store: What is kept of documents, for `content`: "text", "features" (feature hashes,
-                which verification needs) or "none"; by default features if the index is by
+            store: The stored content of documents, for `content`: "text", "features" (feature
+                hashes, which verification needs) or "none"; by default features if the index is by
                 similarity, which needs them, else nothing.
-            readonly: Open for queries only: any number of processes may, also while one writes.
+            readonly: Open for queries only, in any number of processes, also while one writes.
             create: Make the index if there is none.
-            verify: Verify every checksum first, as `check`; it reads the whole folder: seconds a
-                million documents. Else a bit that flipped on the disk gives wrong answers.
-            similarity: The least similarity of a query, at least what the index was made for: a new
-                index is by similarity, see neardup.Index, and remembers it.
+            verify: Verify every checksum first, as `check`; it reads the whole folder, which takes
+                seconds for a million documents. Without it a flipped bit on the disk can give wrong
+                answers.
+            similarity: The least similarity of a query, at least that for which the index was made.
+                A new index is by similarity (see neardup.Index) and remembers it.
             measure: Of similarity: "jaccard" (default), "cosine", "containment" or "dice".
             question: Similarity, measure and recipe as one value; the index remembers it.
             extract: Of a text that is HTML, what is compared: the "main" content (an extra), "all"
@@ -101,10 +102,10 @@ class DurableIndex(BaseIndex):
             The index. Close it, or use it in a `with` statement.
 
         Raises:
-            UsageError: If these differ from what the index was made with.
+            UsageError: If these differ from the settings of the index.
             RecipeError: If it was made with another recipe.
             FileError: If it cannot be read or written, or another process has it open for writing.
-            DataError: If it is damaged, made by a newer version, or no index.
+            DataError: If it is damaged, made by a newer version, or not an index.
 
         Example:
             >>> import tempfile
@@ -185,7 +186,7 @@ class DurableIndex(BaseIndex):
         return self._folder.uncommitted
 
     def commit(self) -> None:
-        """Bring what was added and removed to the disk, all or nothing.
+        """Write additions and removals to the disk, all or nothing.
 
         Raises:
             FileError: If that fails: nothing is lost, and commit may be tried again.
@@ -195,7 +196,7 @@ class DurableIndex(BaseIndex):
         self._folder.commit()
 
     def rollback(self) -> None:
-        """Forget what was added and removed since the last commit."""
+        """Undo additions and removals since the last commit."""
         with self._lock:
             self._check_no_transaction("rollback")
             self._folder.rollback()
@@ -205,7 +206,7 @@ class DurableIndex(BaseIndex):
         return self._folder.refresh()
 
     def compact(self) -> None:
-        """Commit, bring everything into one segment and give free space back to the disk."""
+        """Commit, merge everything into one segment and return free space to the disk."""
         with self._lock:
             self._folder.check_writable()
             self._check_no_transaction("compact")
@@ -217,8 +218,8 @@ class DurableIndex(BaseIndex):
     def close(self) -> None:
         """Commit and close; the index cannot be used after it.
 
-        A merge that goes on in the background for more than a second more is abandoned: nothing is
-        lost, and a later writer begins it again.
+        A merge in the background has one more second and is then abandoned: nothing is lost, and a
+        later writer begins it again.
         """
         with self._lock:
             if self.closed:
@@ -229,7 +230,7 @@ class DurableIndex(BaseIndex):
             self._folder.close()
 
     def __exit__(self, *raised: object) -> None:
-        """Close; forget what was not committed if the body raised."""
+        """Close; undo uncommitted changes if the body raised."""
         with self._lock:
             if raised[0] is not None and not self.closed:
                 self._folder.close()
@@ -246,7 +247,7 @@ class DurableIndex(BaseIndex):
 
     @contextlib.contextmanager
     def _scratches(self) -> Iterator[Callable[[], BaseIndex]]:
-        """See BaseIndex: in folders of their own, since files and the log have paths of theirs."""
+        """See BaseIndex: each in a folder of its own, for its files and its log."""
         with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
             # A service that is ended now does not wait for the thread that is in here.
             removes_what_is_left(lambda: _remove_under_writers(Path(folder)))
@@ -265,7 +266,7 @@ class DurableIndex(BaseIndex):
         return stats | self._folder.sizes(files)
 
     def documents(self) -> Iterator[tuple[pa.Array, Any, list[Any]]]:
-        """Ids, fingerprints or Sets, and contents of all documents now, some at a time.
+        """Ids, fingerprints or Sets, and contents of all documents, in batches.
 
         Returns:
             Arrow array, uint64 (n, width) or Sets, a list as from `content`; in order of insertion.
@@ -273,16 +274,16 @@ class DurableIndex(BaseIndex):
         return self.snapshot().documents()
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy the last commit to a new folder, while the index goes on: an index of its own.
+        """Copy the last commit to a new folder, an index of its own, while this one is in use.
 
-        Segment files, which never change, are linked where that can be done, and take no room; the
-        log is copied. What is not committed is not in it.
+        Segment files, which never change, are linked where that is possible, and take no space; the
+        log is copied. Uncommitted changes are not in the copy.
 
         Args:
-            path: A folder that is not there yet.
+            path: A folder that does not exist yet.
 
         Raises:
-            FileError: If it is there, or cannot be written.
+            FileError: If it exists, or cannot be written.
 
         Example:
             >>> import tempfile
@@ -322,7 +323,7 @@ def _refuse_similar(log: LogStore, similarity: float | None, measure: str | None
 
 
 def _check_extract(log: LogStore, extract: str | None) -> None:
-    """Compare what is asked for with what the index compares of HTML; None asks for nothing."""
+    """Compare `extract` with the index's; None means no request."""
     made = log.settings.get("extract")
     if extract is not None and extract != (made or "none"):
         raise UsageError(
@@ -335,10 +336,10 @@ def _check_similar(
     log: LogStore, measure: str | None, recipe: Recipe | None, store: str | None,
     **requested: int | str | None,
 ) -> None:  # fmt: skip
-    """Compare what is asked for with an index by similarity; None asks for nothing.
+    """Compare options with those of an index by similarity; None means no request.
 
     Raises:
-        UsageError: If the measure differs, or what is asked requires distances.
+        UsageError: If the measure differs, or an option requires distances.
         RecipeError: If it was made with another recipe.
     """
     made = log.settings
@@ -348,7 +349,7 @@ def _check_similar(
 
 
 def _check_same(folder: Path, made: dict[str, Any], **requested: int | str | None) -> None:
-    """Raise UsageError if what is asked for differs; None asks for nothing."""
+    """Raise UsageError if options differ from the folder's; None means no request."""
     for name, value in requested.items():
         if value is not None and value != made[name]:
             raise UsageError(
@@ -361,7 +362,7 @@ def _check_distances(
     folder: Path, made: dict[str, Any], distance: int | None, recipe: Recipe | None,
     **requested: int | str | None,
 ) -> None:  # fmt: skip
-    """Compare what is asked for with an index by distance; None asks for nothing.
+    """Compare options with those of an index by distance; None means no request.
 
     Raises:
         UsageError: If they differ, or the distance is larger.
@@ -379,7 +380,7 @@ def _check_distances(
 
 
 def _remove_under_writers(folder: Path) -> None:
-    """Remove a folder, again where another thread made a file after the first look."""
+    """Remove a folder, and again if another thread made a file in it during the removal."""
     for _ in range(3):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():

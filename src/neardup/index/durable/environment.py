@@ -1,4 +1,4 @@
-"""LMDB as the durable index uses it: one environment a file and process, growing, plain errors."""
+"""LMDB for the durable index: one environment a file and process, which grows; plain errors."""
 
 from __future__ import annotations
 
@@ -80,19 +80,19 @@ class Transaction:
 
 LITTLE_ROOM: Final = 1 << 16
 MOST_CHECKED: Final = 4 << 20
-"""Bytes of a file whose pages are looked at whenever it is opened, 15 ms a megabyte at most."""
+"""Bytes of a file whose pages are checked at each opening, in 15 ms a megabyte at most."""
 TRIES: Final = 20
 MOMENT: Final = 0.01
-"""Seconds in which the time of a file's last change moves on if it is written."""
+"""Seconds within which a write changes the time of a file's last change."""
 
 
 class TornReadError(FileError):
-    """A file changed while it was read by one who has no place among its readers."""
+    """A file changed while a process that is not in its table of readers read it."""
 
 
 @contextlib.contextmanager
 def lmdb_errors(path: Path, action: str) -> Iterator[None]:
-    """Word what LMDB and the system raise.
+    """Turn errors of LMDB and the system into errors of neardup, with a plain message.
 
     Raises:
         FileError: For a failed call.
@@ -129,7 +129,7 @@ def lmdb_errors(path: Path, action: str) -> Iterator[None]:
 
 
 def _is_full(path: Path) -> bool:
-    """Whether there is next to no room: LMDB calls a write that was cut short an I/O error."""
+    """Whether the disk is almost full: LMDB calls a write that was cut short an I/O error."""
     with contextlib.suppress(OSError):
         room = os.statvfs(path.parent)
         return room.f_bavail * room.f_frsize < LITTLE_ROOM
@@ -137,13 +137,14 @@ def _is_full(path: Path) -> bool:
 
 
 def check_pages(path: Path, most: float = MOST_CHECKED) -> None:
-    """Refuse a file with a page that LMDB would end the process for, before it sees the file.
+    """Refuse a file with a page at which LMDB would abort the process, before LMDB opens it.
 
-    Another process may be writing: the file is damaged if it was so twice without a change between.
+    Another process may be writing: the file counts as damaged if two checks without a change
+    between them fail.
 
     Args:
         path: The file.
-        most: Bytes of a file that is looked at.
+        most: The largest file, in bytes, that is checked.
 
     Raises:
         DataError: If it is damaged.
@@ -160,7 +161,7 @@ def check_pages(path: Path, most: float = MOST_CHECKED) -> None:
 
 
 def is_sound(path: Path) -> bool:
-    """Whether every page that the file refers to is there and right."""
+    """Whether every page to which the file refers exists and is right."""
     try:
         from lmdb.verify import verify
     except ImportError:
@@ -174,24 +175,25 @@ def is_sound(path: Path) -> bool:
 T = TypeVar("T")
 DATABASES: Final = (b"meta", b"log", b"removed", b"content")
 MAP_SIZES: Final = (1 << 42, 1 << 36, 1 << 30, 1 << 26)
-"""Address space to ask for, the first that there is; the file has only what is written."""
+"""Address space to request; the first size that is available counts. The file has only what is
+written."""
 MOST_READERS: Final = 2048
 REWRITTEN_BYTES: Final = 1 << 23
-"""Of values that are written in one transaction where all are."""
+"""Bytes of values in one transaction when all values are written again."""
 _open: dict[tuple[int, int, int], Environment] = {}
 _opening = threading.Lock()
 _inherited: list[Any] = []
 """Transactions of the process that this one was forked from."""
 _released: deque[Environment] = deque()
-"""One entry a user that is done. The garbage collector may close an index in the middle of
-anything, also of opening another one, so `release` must not wait for `_opening`."""
+"""One entry for each user that is done. The garbage collector may close an index at any time, also
+while another one is opened, so `release` must not wait for `_opening`."""
 
 
 class Environment:
     """One LMDB file, shared by all indexes that this process has open on it."""
 
     def __init__(self, path: Path, key: tuple[int, int, int]) -> None:
-        """Open the file; `Environment.of` does it once a process."""
+        """Open the file; `Environment.of` does this once a process."""
         self.path = path
         self.users = 0
         self._key = key
@@ -243,7 +245,7 @@ class Environment:
             env.close()
 
     def release(self) -> None:
-        """One user less; the last one closes the file."""
+        """Release one use; the last one closes the file."""
         _released.append(self)
         _close_unused()
 
@@ -256,7 +258,7 @@ class Environment:
 
     @property
     def transaction(self) -> int:
-        """The number of the last transaction that was committed, by whichever process."""
+        """The number of the last committed transaction of any process."""
         return int(self._env.info()["last_txnid"])
 
     @property
@@ -266,7 +268,7 @@ class Environment:
 
     @property
     def free_bytes(self) -> int:
-        """About how many of them are free pages."""
+        """The bytes of free pages, approximately."""
         pages = int(self._env.info()["last_pgno"]) + 1
         used, size = self._used_pages(None, *self._dbs.values())
         return max(0, (pages - used - 2) * size)
@@ -284,7 +286,7 @@ class Environment:
         return int(used), int(stats[0]["psize"])
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        """Do work on one snapshot."""
+        """Run `work` on one snapshot."""
         with lmdb_errors(self.path, "read"):
             for _ in range(TRIES):
                 try:
@@ -315,13 +317,13 @@ class Environment:
             raise FileError(f"cannot read {self.path}: it changed all the time; try again")
 
     def unpin(self) -> None:
-        """A pin is closed."""
+        """Count a closed pin."""
         with self._reading:
             self._pins -= 1
         self.release()
 
     def _resize(self, size: int) -> None:
-        """Map more of the file; 0 for as much as another process made it."""
+        """Map more of the file; 0 for the size that another process gave it."""
         with self._reading:
             if self._pins:
                 raise FileError(
@@ -331,7 +333,7 @@ class Environment:
             self._env.set_mapsize(size)
 
     def write(self, work: Callable[[Transaction], T]) -> T:
-        """Do work in one transaction, which is on disk when this returns."""
+        """Run `work` in one transaction, which is on disk when this returns."""
         if self._is_inherited:
             raise UsageError(
                 f"snapshots of {self.path.parent} were open when this process was forked, so it"
@@ -361,7 +363,7 @@ class Environment:
     def open_in_child(self) -> tuple[int, int, int]:
         """Open the file again in a child that was forked: LMDB's own is its parent's.
 
-        With pins it stays, to be read: closing it would end the parent's.
+        An environment with pins stays open for reading: closing it would close the parent's.
 
         Returns:
             Its key in this process.
@@ -377,7 +379,7 @@ class Environment:
         return self._key
 
     def forget_dead_readers(self) -> None:
-        """Free what processes that were killed while they read hold on to."""
+        """Free the pages that killed readers still occupy."""
         with lmdb_errors(self.path, "write"):
             self._env.reader_check()
 
@@ -390,8 +392,8 @@ class Environment:
     def rewrite(self, target: Path, without: bytes) -> None:
         """Write the entries to a new file, except one of the database "meta", and sync it.
 
-        `copy` takes pages as they are, and in the free room of a page stands what was removed from
-        it, or from a page that was written before. Pages that are filled again have no such bytes.
+        `copy` takes pages as they are, and the free space of a page has bytes that were removed
+        from it, or from a page written before. Newly filled pages have no such bytes.
         """
         size = MAP_SIZES[-1] + 2 * self.nbytes
         with lmdb_errors(target, "write"), contextlib.closing(self.pin()) as pin:
@@ -425,7 +427,7 @@ class Environment:
         raise AssertionError
 
     def _check_size(self) -> None:
-        """Refuse a file that is cut short: reading it would kill the process."""
+        """Refuse a truncated file: reading it would kill the process."""
         for _ in range(TRIES):
             size, expected = self.path.stat().st_size, _expected_bytes(self._env)
             if size >= expected:
@@ -441,9 +443,9 @@ def _expected_bytes(env: Any) -> int:
 
 
 def _fill_up(env: Any, path: Path) -> None:
-    """Make a file as long as its pages say, so that a shorter one is known to be cut.
+    """Make a file as long as its pages say, so that a shorter one is known to be truncated.
 
-    LMDB does not write pages at the end that a transaction took and freed again.
+    LMDB does not write pages at the end that a transaction allocated and freed.
     """
     expected = _expected_bytes(env)
     if expected > path.stat().st_size:
@@ -472,19 +474,20 @@ def _sync(path: Path) -> None:
 
 
 class Pin:
-    """A snapshot of a file, for any thread; `close` lets it go, and so does the garbage collector.
+    """A snapshot of a file, for any thread; `close` or the garbage collector releases it.
 
     Args:
         environment: Of the file.
         txn: LMDB's transaction.
         dbs: Its databases by name.
-        is_safe: Whether writers leave its pages alone; else each read looks whether they did.
+        is_safe: Whether writers never change its pages; otherwise each read checks that they did
+            not.
     """
 
     def __init__(
         self, environment: Environment, txn: Any, dbs: dict[bytes, Any], *, is_safe: bool
     ) -> None:
-        """Take the transaction over."""
+        """Take over the transaction."""
         self.environment = environment
         self.number = int(txn.id())
         self._work, self._is_safe = Transaction(txn, dbs), is_safe
@@ -493,11 +496,11 @@ class Pin:
         self.close = weakref.finalize(self, _unpin, environment, txn, os.getpid())
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        """Do work on it.
+        """Run `work` on the snapshot.
 
         Raises:
             UsageError: If it is closed.
-            TornReadError: If it is not safe, and somebody wrote during the read.
+            TornReadError: If it is not safe, and another process wrote during the read.
         """
         path = self.environment.path
         if self._process != os.getpid():
@@ -521,7 +524,7 @@ class Pin:
         )
 
     def _is_whole(self) -> bool:
-        """Whether nobody wrote over what was read."""
+        """Whether no write overlapped the read."""
         return self._is_safe or self.environment.transaction == self.number
 
 
@@ -535,7 +538,7 @@ def _unpin(environment: Environment, txn: lmdb.Transaction, process: int) -> Non
 
 
 def _close_unused() -> None:
-    """Do what `release` asked for, unless somebody holds the lock, who does it afterwards."""
+    """Close unused environments, unless another thread has the lock, which then does it."""
     while _released and _opening.acquire(blocking=False):
         try:
             while _released:

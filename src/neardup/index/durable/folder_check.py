@@ -74,7 +74,7 @@ def _check_store(store: LogStore) -> list[str]:
 
 
 def _check_files(store: LogStore, manifest: Manifest) -> tuple[list[str], list[SegmentFile] | None]:
-    """Problems of the files; the files, or None if one is not there."""
+    """Problems of the files; and the files, or None if one is missing."""
     problems, files, complete = [], [], True
     for entry in manifest.files:
         path = store.file(entry.name)
@@ -111,7 +111,7 @@ def _check_file(file: SegmentFile, entry: FileEntry) -> list[str]:
 def _check_rows(
     store: LogStore, manifest: Manifest, files: list[SegmentFile], changes: Changes
 ) -> list[str]:
-    """Numbers follow each other, ids are different, contents belong to rows."""
+    """Check that numbers ascend, ids are different and each content has a row."""
     problems = []
     ends = [number for entry in manifest.files for number in (entry.first, entry.last + 1)]
     if sorted(ends) != ends or any(end > manifest.next for end in ends):
@@ -130,7 +130,7 @@ def _check_rows(
 
 
 def _check_contents(store: LogStore, numbers: Rows) -> list[str]:
-    """Contents are as they were written, and belong to documents."""
+    """Check that contents are as they were written, and that each has a document."""
     with contextlib.closing(store.pin()) as reading:
         kept, problems = reading.check_contents()
     stray = np.setdiff1d(kept, numbers, assume_unique=True)

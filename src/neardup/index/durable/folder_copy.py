@@ -1,7 +1,7 @@
 """A copy of a live index: links to its files, which never change, and a copy of its log.
 
 The log is copied as one transaction left it. Its manifest names the files; if a merge replaces one
-before it is linked, the log is copied again. The folder gets its name when all is in it.
+before it is linked, the log is copied again. The folder gets its name when everything is in it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ LOG: Final = "log-1.mdb"
 
 
 def back_up(store: LogStore, target: Path) -> None:
-    """Make a folder that holds the last commit.
+    """Make a folder with the last commit.
 
     Args:
         store: The index.
-        target: A folder that is not there, or is empty; on another disk files are copied.
+        target: A folder that does not exist or is empty; on another disk files are copied.
 
     Raises:
-        FileError: If it is there, or cannot be written.
+        FileError: If it exists, or cannot be written.
     """
     if store.path.resolve() in target.resolve().parents:
         raise FileError(f"{target} is in the index: back up to a folder elsewhere")
@@ -65,7 +65,7 @@ def back_up(store: LogStore, target: Path) -> None:
 
 
 def _linked(store: LogStore, aside: Path) -> bool:
-    """Whether all files that the copied log names are beside it now."""
+    """Whether all files that the copied log names are next to it now."""
     copied = LogStore(aside, readonly=True)
     try:
         manifest = copied.changes(-1, 0).manifest or Manifest()

@@ -1,12 +1,12 @@
 """The store of an index in a folder: versions that commits make, a log, and files.
 
     commit   appends one record to the log, in one transaction with one sync; it is on disk then
-    flush    brings the log into segment files; a thread writes them, a transaction names them
+    flush writes the log to segment files; a thread writes them, a transaction names them
     merge    makes one file of several, by the merge policy of the kind; likewise
 
-One process writes, any number read, and nobody waits for anybody. The writer sees what it has added
-before the commit; readers follow the last commit at every query. A crash leaves the last commit,
-whole: files that no transaction named are removed when the folder is next opened for writing.
+One process writes, any number read, and they never wait for each other. The writer sees its
+additions before the commit; readers follow the last commit at every query. A crash leaves the whole
+last commit: files that no transaction named are removed when the folder is next opened for writing.
 """
 
 from __future__ import annotations
@@ -70,16 +70,16 @@ MOST_FLUSHES: Final = 16
 MOST_FILES: Final = 64
 """A commit also waits for it if this number of files waits to be merged."""
 RETRY_SECONDS: Final = 60.0
-"""After a merge that failed."""
+"""Seconds before another attempt after a failed merge."""
 CLOSING_SECONDS: Final = 1.0
-"""`close` waits so long for a merge before it abandons it, so that small ones get done."""
+"""Seconds that `close` waits for a merge before it abandons it, so that small ones complete."""
 
 
 class FolderStore:
     """The version of an open folder; see Store.
 
-    `version` is what this process has made, `_commit` what is on disk: of one state, or `version`
-    goes on from it by what `_pending` has. Both change under the lock only.
+    `version` is the state of this process, `_commit` the state on disk. They are equal, or
+    `version` also has the changes in `_pending`. Both change only under the lock.
 
     Args:
         log: The open folder.
@@ -98,16 +98,16 @@ class FolderStore:
         self._flush: Job | None = None
         self._merge: Job | None = None
         self._ahead: list[Job] = []
-        """Jobs of commits: each writes what is too much for the log."""
+        """Jobs of commits: each writes rows that are too many for the log."""
         self._threads: list[threading.Thread] = []
-        """Of flushes and merges. One begins the next before it ends."""
+        """Threads of flushes and merges. One begins the next before it ends."""
         self._is_resting = False
         self._retry = 0
         self._no_merge_before = 0.0
         self._unsound: set[str] = set()
         self._background_error: str | None = None
         self._failed_merge = False
-        """Whether that was a merge, not a flush."""
+        """Whether the failed job was a merge, not a flush."""
         self._commit = first_commit(self.version)
         self._follow().close()
         self._next_file = self._commit.manifest.next_file
@@ -125,11 +125,11 @@ class FolderStore:
 
     @property
     def flush_rows(self) -> int:
-        """Rows in the log from which on they are flushed."""
+        """The number of rows in the log at which they are flushed."""
         return FLUSH_ROWS[self.kind.name]
 
     def current(self) -> AnyVersion:
-        """See Store: of a reader the last commit of whoever writes."""
+        """See Store: for a reader, the last commit of the writer."""
         self.check_open()
         if self.log.readonly and self.log.transaction != self._commit.transaction:
             with self.lock:
@@ -144,7 +144,7 @@ class FolderStore:
         return self._commit.version
 
     def refresh(self) -> bool:
-        """Follow the last commit, of a reader; whether it was not known before."""
+        """Follow the last commit, in a reader; True if it is new."""
         before = self._commit.transaction
         self.current()
         return self.log.readonly and self._commit.transaction != before
@@ -161,12 +161,12 @@ class FolderStore:
             raise UsageError("the index is open for reading: open it without readonly=True")
 
     def begin(self) -> Callable[[], None]:
-        """See Store: what is pending is committed first, so that a rollback takes nothing else."""
+        """See Store: pending changes are committed first, since a rollback must not undo them."""
         self.commit()
         return self._undo
 
     def snapshot(self, *, committed: bool = False) -> Snapshot:
-        """See Store; closing it lets go of the commit."""
+        """See Store; closing it releases the commit."""
         with self.lock:
             reading = self._pinned()
             on_disk = self._commit.version
@@ -189,7 +189,7 @@ class FolderStore:
             return _attachments(numbers, self._pending.attachments, reading)
 
     def merged(self, segments: Sequence[SegmentRows]) -> tuple[SegmentRows, ...]:
-        """See Store: only of segments in memory that no job works on, and few rows."""
+        """See Store: only segments in memory, of few rows, on which no job works."""
         jobs = [job for job in (self._flush, *self._ahead) if job is not None]
         return merged_in_memory(self.kind, segments, max([0, *(x.end_in(segments) for x in jobs)]))
 
@@ -248,8 +248,8 @@ class FolderStore:
     def commit(self) -> None:
         """Bring what was added and removed to the disk, all or nothing.
 
-        What is too much for the log is written to files before the lock is taken, and the record
-        of many rows is made, so that nobody waits for that but who commits.
+        Rows that are too many for the log are written to files before the lock is taken, and a
+        record of many rows is made before it, so that only the committing thread waits for this.
 
         Raises:
             FileError: If that fails: nothing is lost, and commit may be tried again.
@@ -276,7 +276,7 @@ class FolderStore:
 
     @contextlib.contextmanager
     def resting(self) -> Any:
-        """While nothing goes on in the background; called with the lock held."""
+        """A context in which no background job runs; called with the lock held."""
         self._rest()
         try:
             yield
@@ -284,13 +284,13 @@ class FolderStore:
             self._is_resting = False
 
     def flush_now(self, ahead: Job | None = None) -> None:
-        """Write what is not in files to files, and forget the log; called with the lock held.
+        """Write all rows in memory to files and empty the log; called with the lock held.
 
         The files are written and synced before the transaction that names them and drops the log:
         a crash before it leaves the log, one after it the files.
 
         Args:
-            ahead: What has written most of them.
+            ahead: A job that has written most of them.
         """
         self._wait(self._flush)
         files: list[Path] = []
@@ -319,10 +319,10 @@ class FolderStore:
         remove_files(self._not_being_written(old))
 
     def close(self) -> None:
-        """Let go of the folder; what was not committed is forgotten. Called with the lock held.
+        """Release the folder; uncommitted changes are lost. Called with the lock held.
 
-        A merge that goes on for longer than CLOSING_SECONDS is abandoned: its files have no name in
-        the log yet, so nothing is lost, and a later writer begins it again.
+        A merge that takes longer than CLOSING_SECONDS is abandoned: the log does not name its files
+        yet, so nothing is lost, and a later writer begins it again.
         """
         if self._merge is not None:
             self._merge.wait(CLOSING_SECONDS)
@@ -338,19 +338,19 @@ class FolderStore:
         self.version = Version.empty(self.kind)
 
     def _undo(self) -> None:
-        """Go back to what is on disk, unless it was closed; called with the lock held."""
+        """Return to the state on disk, unless the store was closed; called with the lock held."""
         if not self.closed:
             self.version = self._commit.version
             self._pending = Pending(self.version, self.flush_rows)
             self.undone += 1
 
     def _pinned(self) -> Reading:
-        """The commit that `version` is of, or goes on from; called with the lock held."""
+        """The commit from which `version` was made; called with the lock held."""
         self.check_open()
         return self._follow() if self.log.readonly else self.log.pin()
 
     def _follow(self) -> Reading:
-        """Take over the newest commit; what it was read in, to be closed."""
+        """Take over the newest commit; returns the reading, which the caller closes."""
         before = self._commit
         for _ in range(TRIES):
             reading = self.log.pin()
@@ -374,11 +374,11 @@ class FolderStore:
         raise damaged(Path(missing), "it is not there")
 
     def _has_attachments(self) -> bool:
-        """Whether something is kept beside rows, not in them."""
+        """Whether rows have attachments."""
         return self.codec.is_kept or self.log.has_contents or bool(self._pending.attachments)
 
     def _wait_for_room(self) -> None:
-        """Wait until the background is less far behind, without the lock: nobody else waits."""
+        """Wait, without the lock, until the background jobs are less far behind."""
         with self.lock:
             stored = sum(each.file is not None for each in self._commit.version.segments)
             is_full = self._commit.logged >= MOST_FLUSHES * self.flush_rows
@@ -388,10 +388,10 @@ class FolderStore:
 
     @contextlib.contextmanager
     def _written_ahead(self) -> Iterator[Job | None]:
-        """A job that has written what is pending, if it is too much for the log.
+        """A job that has written the pending rows, if they are too many for the log.
 
-        Its files have no name before a commit and lack rows that are written while it runs. Its
-        rows are taken over as far as they are still there, and else removed.
+        No commit names its files yet, and they lack rows that are added while it runs. The commit
+        takes over its rows as far as they are still stored, and removes the others.
         """
         flush = self._flush
         if flush is not None and self._pending.is_for_files:
@@ -425,7 +425,7 @@ class FolderStore:
         return job
 
     def _early_record(self) -> EarlyRecord | None:
-        """The record of what is pending, if it is much, and goes to the log."""
+        """The record of the pending rows, if they are many but not too many for the log."""
         with self.lock:
             pending = self._pending
             if pending.is_for_files or len(pending) <= SMALL_RECORD:
@@ -455,7 +455,7 @@ class FolderStore:
             self._schedule()
 
     def _committed(self, manifest: Manifest, sequence: int, logged: int) -> None:
-        """`version` is on disk."""
+        """Note that `version` is on disk."""
         self._commit = Commit(self.version, manifest, sequence, self.log.transaction, logged)
         self._pending = Pending(self.version, self.flush_rows)
 
@@ -492,7 +492,7 @@ class FolderStore:
             self._merge = self._started(begin + range_[0], begin + range_[1])
 
     def _started(self, first: int, last: int) -> Job:
-        """A job over these segments of what is committed, in a thread."""
+        """Start a job over these committed segments, in a thread."""
         job = Job(self.log, self._commit, first, last, self._take_numbers(last - first))
         thread = threading.Thread(target=self._work, args=(job,))
         thread.start()
@@ -513,7 +513,7 @@ class FolderStore:
         remove_files(old)
 
     def _rest(self) -> None:
-        """Wait until nothing goes on in the background, and begin nothing."""
+        """Wait until no background job runs, and begin none."""
         self._is_resting = True
         self._wait(self._flush)
         self._wait(self._merge)
@@ -521,7 +521,7 @@ class FolderStore:
     def _wait(self, job: Job | None) -> None:
         """Wait until a job is done; the caller holds the lock, which the job's thread waits for.
 
-        So the waiter installs what the job has made, and the thread finds it installed.
+        So the caller installs the job's files, and the thread finds them installed.
         """
         if job is None:
             return
@@ -531,7 +531,7 @@ class FolderStore:
         remove_files(self._install(job))
 
     def _install(self, job: Job) -> list[Path]:
-        """Take over what a job has done, once; files to be removed. Called with the lock held."""
+        """Take over a job's files, once; returns the files to remove. Called with the lock held."""
         if job.is_installed:
             return []
         before, is_merge = self._commit, job is self._merge
@@ -574,7 +574,7 @@ class _Pinned:
     """The attachments of one commit, and of rows that were not committed."""
 
     def __init__(self, reading: Reading, pending: dict[int, bytes | None]) -> None:
-        """Take the commit over."""
+        """Take over the commit."""
         self._reading, self._pending = reading, pending
 
     def of(self, numbers: list[int]) -> list[bytes | None] | None:
@@ -590,7 +590,7 @@ class _Pinned:
 def _attachments(
     numbers: list[int], pending: dict[int, bytes | None], reading: Reading
 ) -> list[bytes | None]:
-    """The attachments of rows; of those that were not committed they are in `pending`."""
+    """The attachments of rows; those of uncommitted rows are in `pending`."""
     stored = reading.contents(numbers)
     if pending:
         stored = [pending.get(each, kept) for each, kept in zip(numbers, stored, strict=True)]

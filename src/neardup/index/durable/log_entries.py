@@ -1,8 +1,8 @@
 """Entries of the log of an index in a folder: keys, manifest, records, ledger of their sums.
 
-Each entry has a checksum of its own; but of an entry whose key changed, or that is not there any
-more, no checksum tells. So a commit also writes how many entries there are of each kind, the sum of
-their marks, the seal of the manifest, and its own number: the ledger.
+Each entry has a checksum of its own. It does not reveal an entry whose key changed, or one that is
+missing. So a commit also writes the ledger: the number of entries of each kind, the sum of their
+marks, the seal of the manifest, and its own number.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ __all__ = [
 ]  # fmt: skip
 
 FORMAT: Final = 5
-"""The only format that is opened: no release wrote another."""
+"""The only format that can be opened: no release wrote another."""
 RESTORE: Final = "restore the index from a copy, or make it again from the documents"
 
 
 def row_key(number: int) -> bytes:
-    """The key of a row, or of a record of the log: ascending as the numbers are.
+    """The key of a row, or of a record of the log; keys ascend like the numbers.
 
     Raises:
         DataError: If it is negative.
@@ -83,9 +83,9 @@ class Manifest:
         files: In order of insertion.
         next: The number that the next row gets.
         next_file: The number that the next file gets.
-        covered: The last log record that is in the files.
+        covered: The last log record whose rows are in the files.
         clock: When their rows were added.
-        seal: The checksum that it was read behind; empty if it was not read.
+        seal: The checksum with which it was read; empty if it was not read.
     """
 
     generation: int = 0
@@ -141,13 +141,13 @@ class EncodedRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Rows with ascending numbers, and the numbers of what was removed.
+    """Rows with ascending numbers, and the numbers of removed rows.
 
     Args:
         first: The number of the first row; the others follow without gaps.
         ids: Arrow array of int64 or large_string.
         codes: uint64 (n, width).
-        removed: Numbers of removed rows, of this record or older ones.
+        removed: Numbers of removed rows of this record or older ones.
         clock: When the rows were added.
         sets: Of an index by similarity, whose codes have no words: the rows' features.
     """
@@ -183,7 +183,7 @@ class Record:
         return self.first + len(self)
 
     def rows_from(self, first: int) -> Record:
-        """The same without the rows of smaller numbers."""
+        """The record without the rows of smaller numbers."""
         skip = min(max(first - self.first, 0), len(self))
         if skip == 0:
             return self
@@ -251,7 +251,7 @@ class _View:
 
 
 def joined_records(records: list[Record]) -> Record:
-    """One record with what several hold that follow each other."""
+    """One record with the rows and removals of consecutive records."""
     if len(records) == 1:
         return records[0]
     clocks = [record.clock.since(record.first, record.end) for record in records]
@@ -281,7 +281,7 @@ KEY: Final = b"ledger"
 
 
 class Ledger:
-    """The sums of one commit, and the calls that keep them right.
+    """The sums of one commit, and the calls that update them.
 
     Args:
         commits: How many commits there were.
@@ -304,7 +304,7 @@ class Ledger:
         """The ledger of a transaction.
 
         Raises:
-            DataError: If it is not there, or damaged.
+            DataError: If it is missing or damaged.
         """
         name = f"ledger in {where}"
         value = txn.get(b"meta", KEY)
@@ -314,7 +314,7 @@ class Ledger:
         return cls(commits, sequence, manifest, sums)
 
     def write(self, txn: Transaction) -> None:
-        """Store it: the last that a commit does."""
+        """Store the ledger: the last step of a commit."""
         txn.put(b"meta", KEY, self.to_bytes())
 
     def to_bytes(self) -> bytes:
@@ -335,7 +335,7 @@ class Ledger:
         return txn.put_new(name, items)
 
     def delete(self, txn: Transaction, name: bytes, key: bytes) -> None:
-        """Remove a key, if it is there."""
+        """Remove a key, if it exists."""
         value = txn.pop(name, key)
         if value is not None:
             self._counts[name] -= 1
@@ -366,11 +366,11 @@ def _mark(key: bytes, value: bytes) -> int:
 
 
 class Head:
-    """The number of the last commit, in a file beside the log.
+    """The number of the last commit, in a file next to the log.
 
-    The log has two pages that say where its newest commit is, and falls back to the older one if
-    the newer is damaged. The file is written after the commit and not synced: it may be behind the
-    log, and never ahead of it.
+    The log has two pages that say where its newest commit is, and uses the older one if the newer
+    is damaged. The file is written after the commit and not synced: it may be behind the log, but
+    never ahead of it.
 
     Args:
         folder: Of the index.
@@ -398,7 +398,7 @@ class Head:
             os.pwrite(self._descriptor, sealed(number.to_bytes(8, "little")), 0)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

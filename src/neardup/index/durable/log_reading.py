@@ -35,7 +35,7 @@ class Changes:
 
     Args:
         transaction: Of the snapshot.
-        manifest: If it is another than the reader's; then `dead` holds too.
+        manifest: The manifest, if the reader has another one; then `dead` is valid too.
         dead: For each file: bool (rows,), or None if none is removed.
         records: New ones of the log, in order.
         sequence: Of the last record.
@@ -58,12 +58,12 @@ class Reading:
     """
 
     def __init__(self, path: Path, pin: Pin, commits: int) -> None:
-        """Take the pin over."""
+        """Take over the pin."""
         self._path, self._pin, self._commits = path, pin, commits
         self.transaction = pin.environment.path.name, pin.number
 
     def close(self) -> None:
-        """Let go of the commit."""
+        """Release the commit."""
         self._pin.close()
 
     @property
@@ -78,7 +78,7 @@ class Reading:
     def changes(self, generation: int, sequence: int, seal: bytes = b"") -> Changes:
         """The changes since this generation and this record of the log.
 
-        A manifest behind a known seal is not read again.
+        A manifest with a known seal is not read again.
         """
         # One transaction: manifest, removed rows, log and ledger are of one commit, whatever a
         # writer does.
@@ -149,7 +149,7 @@ class Reading:
         return Changes(self.transaction, manifest, dead, records, ledger.sequence)
 
     def _check_ledger(self, ledger: Ledger, manifest: bytes, counted: Ledger | None) -> None:
-        """Compare a ledger with its commit: the manifest, and what was read if all was."""
+        """Compare a ledger with its manifest, and with the entries if all were read."""
         path = self._pin.environment.path
         if ledger.commits < self._commits:
             raise DataError(

@@ -1,4 +1,4 @@
-"""The folder of a durable index: which LMDB file counts, who holds the lock, what can go."""
+"""The folder of a durable index: its current LMDB file, the writer's lock, and its cleaning."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ __all__ = [
 _LOGGER: Final = logging.getLogger("neardup")
 ENVIRONMENTS: Final = "log-*.mdb"
 MOMENT: Final = 0.02
-"""Seconds between looks at a lock that is waited for."""
+"""Seconds between attempts to take a lock."""
 MOVING: Final = b"moved"
-"""Key of a mark in a log that is written again, or was."""
+"""Key of a mark in a log that is being, or was, written to a new file."""
 
 
 def current_environment(path: Path) -> Path:
-    """The LMDB file that counts.
+    """The current LMDB file.
 
     Raises:
         FileNotFoundError: If there is no folder or it is empty.
@@ -108,14 +108,14 @@ def locked(path: Path, wait: float = 0.0) -> int:
 
 
 def remove_files(paths: list[Path]) -> None:
-    """Remove files, as far as that can be done."""
+    """Remove files, as far as possible."""
     for path in paths:
         with contextlib.suppress(OSError):
             path.unlink()
 
 
 def remove_environment(path: Path) -> None:
-    """Remove an LMDB file and its lock, as far as that can be done."""
+    """Remove an LMDB file and its lock, as far as possible."""
     for each in (path, path.with_name(path.name + "-lock")):
         with contextlib.suppress(OSError):
             each.unlink()
@@ -123,7 +123,7 @@ def remove_environment(path: Path) -> None:
 
 T = TypeVar("T")
 MOST_SMALL: Final = 512
-"""Records of few rows at the end of the log; one more, and all become one."""
+"""The most records of few rows at the end of the log; one more, and they are joined."""
 SMALL_ROWS: Final = 256
 SEGMENTS: Final = "segment-*.nds"
 
@@ -147,14 +147,15 @@ class LogStore:
         self.readonly = readonly
         self._process, self._head = os.getpid(), Head(path)
         self._changing = threading.RLock()
-        """Held by who uses the LMDB file without a snapshot, and by who goes on to the next."""
+        """Held while a thread uses the LMDB file without a snapshot, or moves on to the next
+        file."""
         current_environment(path)  # before a lock is left in a folder that is not an index
         self._is_marked = False
         """Whether the LMDB file had the mark of `reclaim` when it was read last."""
         resources = contextlib.ExitStack()
         resources.callback(self._head.close)
         self.close = weakref.finalize(self, resources.close)
-        """Let go of the LMDB file and the lock; so does the garbage collector."""
+        """Release the LMDB file and the lock; so does the garbage collector."""
         try:
             if not readonly:
                 resources.callback(unlock, locked(path, wait))
@@ -162,7 +163,7 @@ class LogStore:
             self._user = resources.enter_context(contextlib.closing(_User(self._environment)))
             self.settings = self._environment.read(self._read_settings)
             self.has_contents = False
-            """Whether something is kept beside rows of the last commit; of a writer."""
+            """Whether rows of the last commit have attachments; in a writer."""
             self._small = [] if readonly else self._environment.read(self._small_records)
             if not readonly:
                 self._tidy()
@@ -173,7 +174,7 @@ class LogStore:
 
     @classmethod
     def create(cls, path: Path, settings: dict[str, Any], wait: float = 0.0) -> LogStore:
-        """Make an index in a folder that is empty or not there yet, and open it for writing.
+        """Make an index in a folder that is empty or does not exist, and open it for writing.
 
         Raises:
             FileError: If that fails.
@@ -264,16 +265,16 @@ class LogStore:
         return last
 
     def begin_record(self) -> None:
-        """Join no later record with those that are there: a manifest will cover these."""
+        """Join no later record with the present ones, which a manifest will cover."""
         self._small = []
 
     def checkpoint(
         self, manifest: Manifest, segments: list[Any], contents: dict[int, bytes | None]
     ) -> list[Path]:
-        """Replace the manifest and drop what its files cover.
+        """Replace the manifest and drop the records that its files cover.
 
         Returns:
-            Files that are not in it any more, to be removed.
+            Files that are no longer in it, to be removed.
         """
         names = [segment.file.path.name for segment in segments]
 
@@ -314,12 +315,12 @@ class LogStore:
             raise damaged(self._environment.path, "it has contents of rows to come")
 
     def reclaim(self) -> None:
-        """Write the log again: nothing that was removed is left in it.
+        """Write the log to a new file, in which nothing removed is left.
 
-        The old file is marked first, and then the new one gets its name, from when on it counts: a
-        reader of a marked file looks each time whether there is a newer one. What fails or crashes
-        before leaves the old file; a crash after it leaves both, and the next writer removes the
-        old one.
+        The old file is marked first; then the new one gets its name, and is the current file from
+        then on. A reader of a marked file looks for a newer one each time. A failure or crash
+        before the renaming leaves the old file; a crash after it leaves both, and the next writer
+        removes the old one.
         """
         before = self._environment
         number = int(before.path.stem.partition("-")[2]) + 1
@@ -338,7 +339,7 @@ class LogStore:
         remove_environment(before.path)
 
     def _committed(self, work: Callable[[Transaction, Ledger], T]) -> T:
-        """Do work in one transaction, with what the ledger then says, and tell its number."""
+        """Run `work` and write the ledger in one transaction; returns its number."""
 
         def whole(txn: Transaction) -> tuple[T, int, bool]:
             ledger = Ledger.read(txn, str(self._environment.path))
@@ -357,7 +358,7 @@ class LogStore:
         return self._environment.write(work)
 
     def _follow_move(self) -> bool:
-        """Go on with the file that replaces a marked one; whether it has its name by now."""
+        """Move on to the file that replaces a marked one; False if it has no name yet."""
         newest = current_environment(self.path)
         if newest.name == self._environment.path.name:
             return False
@@ -365,7 +366,7 @@ class LogStore:
         return True
 
     def _use(self, environment: Environment) -> None:
-        """Go on with another LMDB file."""
+        """Move on to another LMDB file."""
         with self._changing:
             self._environment = self._user.change(environment)
 
@@ -405,7 +406,7 @@ class LogStore:
         return small
 
     def _tidy(self) -> None:
-        """Remove what a crash left."""
+        """Remove the files that a crash left."""
         self._environment.forget_dead_readers()
         for aside in self.path.glob(".*.tmp*"):
             with contextlib.suppress(OSError):

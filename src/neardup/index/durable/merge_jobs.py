@@ -1,13 +1,13 @@
-"""Bring the log into files and merge segments while the index goes on being written.
+"""Write the log to files and merge segments while the index is in use.
 
-    begin    under the writer's lock: segments of what is committed, which do not change
+    begin    under the writer's lock: takes committed segments, which do not change
     work     in a thread of its own, without the lock: merge, write files, sync them
-    install  under the lock: one transaction names the files; what was removed since is marked
+    install  under the lock: one transaction names the files and marks rows removed since
 
-One job writes what the log has, which is quick; another merges files, which may take long.
+One job writes the rows of the log, which is quick; another merges files, which may take long.
 
-A merge that nobody waits for any more, as when the index is closed, ends at its next step: an array
-written, a table made. What it made is removed.
+A merge that is abandoned, as when the index is closed, ends at its next step: an array written, a
+table made. Its files are removed.
 
 A kill before the transaction leaves files that nothing names, which the next opening removes.
 """
@@ -45,19 +45,19 @@ __all__ = ["FLUSH_ROWS", "Job", "entries_of", "in_files", "rows_for_merging"]
 
 _LOGGER: Final = logging.getLogger("neardup")
 FLUSH_ROWS: Final = {"distance": 1 << 17, "similarity": 1 << 15}
-"""Rows in the log from which on they are flushed; the log is read when the index is opened."""
+"""The number of rows in the log at which they are flushed; opening an index reads the log."""
 MERGE_SHARE: Final = 0.25
-"""The share of the free memory that a merge may take next to the index's writer."""
+"""The share of the free memory that a merge may take."""
 LEAST_MERGED: Final = 1 << 18
-"""The number of rows that are merged however little memory is free."""
+"""The number of rows that are merged even if little memory is free."""
 
 
 class Job:
-    """One run of the background: some segments that stand together, made again as files.
+    """One background job, which writes some consecutive segments to new files.
 
     Args:
         store: The folder.
-        commit: What is committed.
+        commit: The current commit.
         first: Of its segments.
         last: One behind the last: those in memory are written, those in files merged.
         number: Of the first file that it may write.
@@ -77,7 +77,7 @@ class Job:
 
     @property
     def covers(self) -> bool:
-        """Whether it brings the log into files."""
+        """Whether the job writes the log to files."""
         return self._segments[0].file is None
 
     def work(self) -> None:
@@ -95,9 +95,9 @@ class Job:
         self._ready.set()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until `install` can be called, or some seconds; False if it never can.
+        """Wait until `install` can be called, or some seconds; False if that never happens.
 
-        Its thread stayed where this process was forked from.
+        That is so in a forked process, since the thread runs in the parent.
         """
         is_here = self._process == os.getpid()
         if is_here:
@@ -105,7 +105,7 @@ class Job:
         return is_here
 
     def abandon(self) -> None:
-        """Have it end soon, and `install` raise AbandonedError, unless it is done."""
+        """Make the job end soon, and `install` raise AbandonedError, unless it is done."""
         self._abandoned.set()
 
     def damaged(self) -> list[str]:
@@ -114,9 +114,9 @@ class Job:
         return [each.file.path.name for each in self._segments[:at]]
 
     def end_in(self, segments: Sequence[SegmentRows]) -> int:
-        """The place behind its segments among these; 0 where they do not stand there any more.
+        """The position after its segments among these; 0 if they are no longer there.
 
-        Places move as files are merged, and rows of a segment may be removed; their numbers stay.
+        Merges change positions, and rows of a segment may be removed; their numbers stay.
         """
         mine, count = self._segments, len(self._segments)
         for end in range(len(segments), count - 1, -1):
@@ -126,7 +126,7 @@ class Job:
         return 0
 
     def put_into(self, version: AnyVersion) -> AnyVersion | None:
-        """A version with the files in the place of the segments; None if these are not there.
+        """A version with the files in place of the segments; None if it lacks the segments.
 
         Raises:
             NeardupError, OSError, MemoryError: If the files could not be written.
@@ -148,16 +148,16 @@ class Job:
         """Name the files; called with the writer's lock held, once.
 
         Args:
-            now: What is committed by now.
-            mine: What the writer holds: the same, or more.
+            now: The current commit.
+            mine: The writer's version: the same, or newer.
             next_file: A number that no file has.
 
         Returns:
-            Both as they go on, and the files to be removed.
+            The new commit and version, and the files to remove.
 
         Raises:
             NeardupError, OSError, MemoryError, AbandonedError: If the files could not be written or
-                named, or are not wanted any more; then nothing has changed.
+            named, or the job was abandoned; then nothing has changed.
         """
         self.is_installed = True  # also where it fails: what was made is removed below
         if self.error is not None:
@@ -212,7 +212,7 @@ class Job:
 
 
 def _removed_since(before: Sequence[SegmentRows], after: Sequence[SegmentRows]) -> Rows:
-    """The numbers of rows that are removed from the same segments by now."""
+    """The numbers of rows that were removed from the same segments between two versions."""
     gone = [np.empty(0, np.int64)]
     for old, new in zip(before, after, strict=True):
         if new.removed > old.removed:
@@ -223,16 +223,16 @@ def _removed_since(before: Sequence[SegmentRows], after: Sequence[SegmentRows]) 
 def in_files(
     store: LogStore, kind: AnyKind, segments: Sequence[SegmentRows], number: int, files: list[Path]
 ) -> list[SegmentRows]:
-    """The same rows, those in memory written to files, whose names go to `files`.
+    """The segments with those in memory written to files, whose names are appended to `files`.
 
-    Segments of few rows that stand together are merged before.
+    Consecutive segments of few rows are merged first.
 
     Args:
         store: The folder.
         kind: Of the index.
         segments: In order of insertion.
         number: Of the first new file.
-        files: Added to before each file is written.
+        files: Appended to before each file is written.
 
     Raises:
         FileError: If one cannot be written.
@@ -265,7 +265,7 @@ def entries_of(segments: list[Any]) -> tuple[FileEntry, ...]:
 
 
 def rows_for_merging(kind: AnyKind, files: list[SegmentFile], rows: int) -> int | None:
-    """The most rows of a merge for the free memory; None if there is nothing to go by."""
+    """The most rows that a merge can take in the free memory; None if nothing is known of it."""
     if not rows:
         return None
     bytes_a_row = kind.merging_bytes(sum(each.nbytes for each in files) / rows)
