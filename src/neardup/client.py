@@ -163,7 +163,7 @@ class Client:
         )
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -289,7 +289,7 @@ class AsyncClient:
         )
 
     async def __aenter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -60,7 +60,7 @@ class Rejects:
         self._file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(

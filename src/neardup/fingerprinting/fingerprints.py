@@ -312,7 +312,7 @@ class Fingerprinter:
         self._waiting_bytes -= nbytes
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:

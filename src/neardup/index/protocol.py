@@ -85,7 +85,7 @@ class AnyIndex(Protocol):
         """Whether a document of this id is stored."""
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
 
     def __exit__(self, *raised: object) -> None:
         """Close it."""

@@ -566,7 +566,7 @@ class View(Queries):
         return self._snapshot.path
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,7 +1,7 @@
 """The only place that composes the steps: reading, fingerprinting, matching, keeping, writing.
 
-One file for each thing that a user asks for: `deduplicate`, `fingerprint`, `pair_files`;
-`run` has what they share, `evidence` what is looked at afterwards.
+One file for each command: `deduplicate`, `fingerprint`, `pair_files`; `run` has their common parts,
+`evidence` the views of a finished run.
 """
 
 from __future__ import annotations

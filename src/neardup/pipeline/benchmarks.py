@@ -29,15 +29,15 @@ _NONE: Final = pa.array([], pa.large_string())
 
 @dataclass(frozen=True, slots=True)
 class Benchmarks:
-    """The questions that no document should hold.
+    """The questions that no document should contain.
 
     Args:
         paths: Files, as for `open_sources`; each is a benchmark.
-        parts: What is looked for apart, such as question and answer: the field of each, or the
-            fields, which are joined.
+        parts: The parts that are searched separately, such as question and answer: the field of
+            each, or several fields, which are joined.
         id: Field that holds a question's id; by default `file:row`.
-        common: Features that more than this share of the documents have are not leaks: what is
-            found by these alone stays a row, and its document is kept.
+        common: Features that more than this share of the documents have are common text: a finding
+            by these alone stays a row, and its document is kept.
         format_name: Format of all files; by default their extensions decide.
 
     Raises:
@@ -51,7 +51,7 @@ class Benchmarks:
     format_name: InputFormat | str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse none."""
+        """Refuse an empty list."""
         if not self.paths:
             raise UsageError("no questions: name a file with them")
         if not self.parts or any(not part or "" in part for part in self.parts):
@@ -66,7 +66,7 @@ class BenchmarkQuestions:
         of: Benchmark and part of each question.
         addresses: Of each question.
         texts: Of each question.
-        questions: What is looked for.
+        questions: The questions in the form of the search.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class BenchmarkQuestions:
                         named.add(0, batch.rows, batch.ids)
                         texts.append(batch.texts)
                         count += len(batch.texts)
-                    if not count:  # a gate that looks for nothing would pass
+                    if not count:  # a gate without questions would pass
                         raise DataError(f"{source.name} holds no questions: leave it out")
                     self.of += [(source.name, name)] * count
                     addresses.append(named.of(np.arange(count)))
@@ -141,6 +141,6 @@ def _batches(source: Source, read: ReadOptions) -> Iterator[Batch]:
 
 
 def _of_questions(message: str) -> str:
-    """A message about documents, with the options that questions have; none is passed over."""
+    """A message about documents, reworded with the options of questions."""
     message = message.replace("--text", "--parts").replace("--id", "--question-id")
     return message.replace(" or pass --on-error skip", "")

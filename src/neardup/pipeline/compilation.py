@@ -1,6 +1,6 @@
-"""Compile all kernels, by running a small example of everything that has some.
+"""Compile all kernels, by small examples of everything that uses them.
 
-tests/cli/test_compile.py watches that no command and no service compiles afterwards.
+tests/cli/test_compile.py checks that no command and no service compiles afterwards.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _join() -> None:
     widest[100:] = widest[100]
     pairs(widest, 3, plan="blocks")
     alone = np.arange(2, dtype=np.uint32)
-    merge(alone, alone.copy())  # of threads, where both found groups
+    merge(alone, alone.copy())  # the merge of threads that both found groups
 
 
 def _match() -> None:
@@ -122,7 +122,7 @@ def _run_on_files() -> None:
 
 
 def _few_documents(folder: str) -> str:
-    """A file of JSON lines: enough of them for two threads, and each one near another."""
+    """A file of JSON lines, enough for two threads, each near another."""
     texts = (" ".join(f"w{row // 2 + 9 * i}" for i in range(30 - row % 2)) for row in range(400))
     path = Path(folder, "few.jsonl")
     path.write_text("".join(f'{{"text": "{text}"}}\n' for text in texts))

@@ -1,4 +1,4 @@
-"""Find the questions of benchmarks in training data, and leave out the documents that hold them.
+"""Find the questions of benchmarks in training data, and leave out the documents with them.
 
 The questions are in memory; documents are read once, and a second time to write the others.
 """
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["CleanOutputs", "decontaminate", "decontaminate_files", "summary_of"]
 
 _STATE: Final = ("findings", "having")
-"""The files of what a killed run leaves: the findings, and counts of features."""
+"""The state files of a run: the findings, and counts of features."""
 
 
 @suggests_names
@@ -67,30 +67,30 @@ def decontaminate(
     rule: str | None = None,
     workers: int | None = None,
 ) -> pa.Table:
-    """Find which questions stand in which documents, and where: each one, exactly.
+    """Find every question in documents, exactly, and where it occurs.
 
     A question is found in a document that has `share` of its features (its distinct runs of three
-    words), or `run` words in a row that the question has too. A question of fewer words is found
-    where all of them stand in a row; one of a single word never.
+    words), or shares a run of `run` words with it. A question of fewer words is found where all of
+    them occur in a row; a question of a single word never.
 
     Args:
         documents: Texts, as for `neardup.fingerprints`.
         questions: Texts.
-        share: Above 0, up to 1; 0.5 unless a run is given.
-        run: Words, 2 or more; either is enough where both are given.
-        rule: A published rule in their place: "gpt-3", "llama", "olmo" or "lm-eval"; docs/guide/
+        share: Above 0, up to 1; by default 0.5, if there is no `run`.
+        run: Words, 2 or more; with both, either is enough.
+        rule: A published rule in place of both: "gpt-3", "llama", "olmo" or "lm-eval"; docs/guide/
             contamination.md has their definitions.
         workers: Number of threads; by default all available processors.
 
     Returns:
         Arrow table, a row for each document and question: document and question int64 (rows),
         share float64 of the question's features that the document has, run int64 (words of the
-        longest run), start and end int64 of the passage that holds most of the question in the
-        least text (code points), rule ("share", "run" or "both"), its text, and passages: start and
-        end of others that are enough by themselves. By document, then by question.
+        longest run), start and end int64 of the passage with most of the question in the least text
+        (code points), rule ("share", "run" or "both"), its text, and passages: start and end of
+        others that suffice by themselves. Rows are sorted by document, then by question.
 
     Raises:
-        UsageError: For a value out of range, or something that is not a text.
+        UsageError: For a value out of range, or a document that is not a text.
 
     Example:
         >>> found = decontaminate(["Q: what is the capital of France? A: Paris"],
@@ -109,12 +109,12 @@ class CleanOutputs:
     """The outputs of a run; None writes no output of the kind.
 
     Args:
-        clean: A file, "-" or a folder for the documents that hold no question.
+        clean: A file, "-" or a folder for the documents without questions.
         found: Table file with a row for each document and question.
         rejects: JSON lines of the records that could not be used.
         csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
         cut: Write documents without the passages of questions; None drops them.
-        resume: Folder for the state of the run, so that a killed one goes on there; or None.
+        resume: Folder for the state of the run, from which a killed run continues; or None.
         report: A page about the run.
 
     Raises:
@@ -151,7 +151,7 @@ def decontaminate_files(
     limits: Limits | None = None,
     progress: Progress | None = None,
 ) -> ContaminationSummary:
-    """Write the documents of files that hold no question of a benchmark, and what was found.
+    """Write the documents of files without questions of a benchmark, and the findings.
 
     Args:
         paths: Inputs, as for `open_sources`.
@@ -159,8 +159,8 @@ def decontaminate_files(
         outputs: Where to write.
         rule: When a question counts as found.
         read: Which fields of the documents to read, and what to do with bad records.
-        limits: What the run may use.
-        progress: Told where the run is.
+        limits: The resources of the run.
+        progress: Shows the progress.
 
     Raises:
         UsageError, DataError, FileError: As `dedup`.
@@ -226,9 +226,9 @@ def summary_of(
     """The summary of a run.
 
     Args:
-        request: The rule, and what was looked for; and the outputs.
+        request: The rule, the questions and the outputs.
         tally: Of the findings.
-        counts: How many documents, and records that could not be used.
+        counts: The numbers of documents and of rejected records.
         others: Further values.
     """
     (rule, benchmarks, benchmark, outputs), (documents, rejected) = request, counts
@@ -250,7 +250,7 @@ def summary_of(
 def _described(
     questions: Questions, benchmarks: Benchmarks, outputs: CleanOutputs, read: ReadOptions
 ) -> dict[str, Any]:
-    """All options that the state of a run depends on, as `described` has those of `dedup`."""
+    """All options on which the state of a run depends, like `described` for `dedup`."""
     recipe, texts = Recipe(), [questions.words, questions.starts]
     return {
         "digest": recipe.digest,
@@ -343,7 +343,7 @@ class _Run:
         return list(dict.fromkeys((rows + first).tolist()))
 
     def _go_on(self) -> Rows:
-        """Take over what an earlier run found; int64: the documents with findings, in order."""
+        """Take over an earlier run's findings; int64: the documents with findings, in order."""
         if self._resume is None:
             return np.zeros(0, np.int64)
         counts = self._resume.folder.files["having"].array(np.int64).reshape(-1, 2)
@@ -354,7 +354,7 @@ class _Run:
         return self._findings.go_on()
 
     def _checkpoint(self, resume: Resume) -> None:
-        """Keep what was found since the last checkpoint; the log has written the findings."""
+        """Make a checkpoint; the log has already written the findings."""
         if self.documents > resume.documents:
             having = self._search.having
             new = having - self._kept_having
@@ -372,7 +372,7 @@ class _Run:
         progress: Progress,
         cuts: PassageCuts | None,
     ) -> list[str]:
-        """Write the documents that are not dropped, where they are asked for."""
+        """Write the documents that are not dropped, if there is an output for them."""
         if output is None:
             return []
         keep = np.ones(self.documents, np.bool_)

@@ -1,12 +1,12 @@
 """Remove near-duplicates, from files or from memory.
 
 A run over files takes five steps:
-1. open: check the inputs, the outputs and the index that came before;
+1. open: check the inputs, the outputs and the reference index;
 2. read the inputs, and fingerprint each batch while the next one is read;
 3. match: find the matches and group them, in memory that is linear in the documents;
 4. write the kept documents, the duplicates and the clusters under temporary names;
 5. commit: all outputs appear together.
-Resuming, repeating and updating an index are the business of `Transaction`.
+`Transaction` resumes, repeats and updates an index.
 """
 
 from __future__ import annotations
@@ -109,10 +109,9 @@ def dedup(  # noqa: PLR0913
         source: One path or a list of pathlib paths (any list of paths if `output` is given), an
             Arrow table or anything with the Arrow C stream interface and a text column, or texts.
         output: Where files' kept documents go; a folder (ending in "/") gets one file for each.
-        similarity: Least similarity of the documents' features. A call that names neither a
-            distance nor a part of a question asks the default one: 0.7. With a measure or a
-            recipe alone it is 0.8.
-            Every match is verified, and none is missed.
+        similarity: Least similarity of the documents' features. The default is 0.7 if the call
+            names neither a distance nor a part of a question, and 0.8 with a measure or a recipe
+            alone. Every match is verified, and none is missed.
         distance: Exact mode instead: largest number of differing fingerprint bits.
         verify: With a distance: least similarity of a match as well.
         measure: "jaccard", "cosine", "containment" or "dice".
@@ -127,32 +126,32 @@ def dedup(  # noqa: PLR0913
         within: Field that documents must have in common to be compared.
         format: Format of all files, as for `open_sources`; by default their extensions decide.
         delimiter: The character between the fields of CSV; by default the first lines decide.
-        encoding: Of text files, JSON lines and CSV; by default that of the byte-order mark, else
+        encoding: Of text files, JSON lines and CSV; by default that of the byte-order mark, or
             UTF-8.
         records: Path of the list of records in JSON documents, such as "data" or "result.items".
         extract: Of a text that is HTML, compare the "main" content ("trafilatura": by that
             library), "all" that is visible, or "none": the markup too. The default is "main" for
-            files named as HTML, else "none".
+            files named as HTML, and "none" for others.
         duplicates: Table file to write: dropped, kept, distance, similarity, cluster.
         clusters: Table file to write: id, cluster, kept; one row for each document.
-        rejects: File to write the bad records to, if they are skipped.
+        rejects: File for the bad records, if they are skipped.
         on_error: "stop" or "skip" bad records.
         workers: Number of threads; by default all available processors.
         memory: Budget, such as "2G".
-        resume: Folder where a run over files keeps what it has done: killed, it goes on there when
-            it is called again with the same arguments. Removed when the run succeeds.
+        resume: Folder for the state of a run over files: a killed run continues from there when it
+            is called again with the same arguments. It is removed when the run succeeds.
         against: Folder of a DurableIndex, or address of a service: a document that matches one
             that it has is dropped.
         update: Add the kept documents to that index.
-        own_ids: What becomes of a document that the index has under its own id: "seen", it is
-            compared with that too, and dropped; "keep", it is compared with all others only, and
-            not at all if the content is the same.
+        own_ids: The fate of a document that the index has under its own id: "seen", it is compared
+            with that version too, and dropped; "keep", it is compared only with all others, and not
+            at all if the content is the same.
         csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
-        report: Page about the run to write, of files; `DedupResult.report` writes it afterwards.
-        decisions: Answers about pairs, as `neardup review` keeps them, taken as given.
+        report: Page about a run over files; `DedupResult.report` writes it afterwards.
+        decisions: A file of answers from `neardup review`, which override the matching.
 
     Returns:
-        What was decided, as arrays and an Arrow table.
+        The decision, as arrays and an Arrow table.
 
     Raises:
         UsageError: For options that are wrong or contradict each other.
@@ -219,11 +218,11 @@ def dedup_files(
         paths: Inputs, as for `open_sources`.
         outputs: Where to write.
         rule: When documents match.
-        choice: Which are kept.
-        read: Which fields to read, of which format, and what to do with bad records.
-        limits: What the run may use.
-        progress: Told where the run is; nothing is shown by default.
-        against: An index whose documents came before.
+        choice: Which documents are kept.
+        read: The fields, their format, and the treatment of bad records.
+        limits: The resources of the run.
+        progress: Shows the progress; by default nothing is shown.
+        against: A reference index.
 
     Raises:
         UsageError, DataError, FileError: As `dedup`.
@@ -234,7 +233,7 @@ def dedup_files(
     shown = progress or Quiet()
     watch = Stopwatch(shown)
     with ExitStack() as stack:
-        # Open: everything that a run could be refused for is looked at before the first document.
+        # Open: all reasons to refuse a run are checked before the first document.
         reference = _reference(stack, against, rule, choice, read, limits)
         check_reference(outputs.report, reference)
         sources = open_inputs(stack, paths, limits, read.input_format)
@@ -258,7 +257,7 @@ def dedup_files(
         if not needs:
             documents = documents.without_features()
         run.prepare(documents, decision)
-        # Write, under names that nobody sees.
+        # Write, under temporary names.
         begin_reading([] if run.outputs.kept is None else sources, watch, "write")
         table = duplicates_table(documents, decision, documents.addresses)
         kept = write_kept(
@@ -301,7 +300,7 @@ def _decided(
     limits: Limits,
     reference: ReferenceIndex | None,
 ) -> tuple[Documents, Decision]:
-    """Decide, unless a killed run did; the documents of an index that took part follow the own."""
+    """Decide, unless a killed run did; documents of a reference index follow the run's own."""
     decision = run.earlier_decision(documents)
     if decision is not None:
         return documents, decision
@@ -329,7 +328,7 @@ def _texts_at(
 def dedup_texts(
     source: Any, rule: Rule, choice: Choice, limits: Limits, read: ReadOptions | None = None
 ) -> DedupResult:
-    """Decide about documents in memory: texts, or a table with the columns that `read` names."""
+    """Decide about documents in memory: texts, or a table whose columns `read` names."""
     watch = Stopwatch(Quiet())
     watch.begin("read")
     read = read or ReadOptions(**choice.reading)

@@ -1,8 +1,8 @@
 """An estimate of a run's cost, from a sample of its inputs: `neardup dedup --dry-run`.
 
-The beginning of every input is read, SAMPLE_BYTES in all; what it has is fingerprinted, and matched
-once. What grows with the documents is multiplied; a search by features takes GROWTH more for each
-document when there are ten times as many; a search by distance takes what its plan says.
+The beginning of every input is read, SAMPLE_BYTES in all, fingerprinted, and matched once. Costs in
+proportion to the documents are multiplied; the time of a search by features grows with the power
+GROWTH of the documents; a search by distance takes the time of its plan.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ __all__ = ["Estimate", "estimate_run"]
 SAMPLE_BYTES: Final = 32 << 20
 BATCH_BYTES: Final = 1 << 20
 LEAST_BYTES: Final = 8 << 20
-"""Of an input: bytes count once they are in the reader's buffer, which is an eighth of it."""
+"""Least bytes read of an input: they count once they are in the reader's buffer, an eighth of
+it."""
 MOST_INPUTS: Final = 8
-"""Of more inputs some, chosen at random, stand for all."""
+"""The most inputs that are read; of more, a random sample."""
 GROWTH: Final = 1.2
 """The power of the documents with which a search by features grows; see docs/decisions/0018."""
 UNSURE_TIMES: Final = 20
@@ -47,21 +48,21 @@ UNSURE_TIMES: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Estimate(Record):
-    """A plan, and what it is expected to take; figures but the first two are extrapolated.
+    """A plan and its expected cost; all figures except the first two are extrapolated.
 
     Args:
-        sampled_bytes: Bytes of input that the figures come from.
+        sampled_bytes: Bytes of input that were sampled.
         input_bytes: Bytes of all inputs.
         documents: Documents in all inputs.
         features: Features of all documents together.
         bits: Width of a fingerprint.
-        search: How matches will be found.
+        search: The kind of search.
         tables: Passes over the fingerprints; 0 for a search on features.
         candidates: Pairs that will be compared.
         memory: Bytes at the peak.
         disk: Bytes of temporary files.
         seconds: Time.
-        notes: What the figures do not say, a line each.
+        notes: Limits of the figures, one line each.
     """
 
     sampled_bytes: int
@@ -103,14 +104,14 @@ class _Sample:
 
     Args:
         total: Bytes of all inputs.
-        passed: Bytes of these that were read, compressed as they are.
+        passed: Bytes of these that were read, as they are on disk.
         reached: Bytes of the inputs that were read in part, at least.
         counted: Documents expected in these, each from its own part.
         reading: Seconds of reading.
         taking: Seconds of fingerprinting.
         fronts: The names of inputs of which only the beginning was read.
-        left: How many were not read at all.
-        rejects: The bad records among what was read.
+        left: The number of inputs that were not read at all.
+        rejects: The bad records in the sample.
     """
 
     total: int
@@ -137,9 +138,9 @@ def estimate_run(
     Args:
         paths: Inputs; not standard input, which cannot be read twice.
         rule: When documents match.
-        choice: Which are kept.
+        choice: Which documents are kept.
         read: Fields, and what to do with bad records.
-        limits: What the run may use.
+        limits: The resources of the run.
 
     Raises:
         UsageError: For standard input.
@@ -233,7 +234,7 @@ def _extrapolated(
 
 
 def _unsure(sample: _Sample, matched: int, documents: int) -> list[str]:
-    """Notes on what the sample does not show, where it matched `matched` of all `documents`."""
+    """Notes on the limits of a sample in which `matched` of all `documents` were matched."""
     lines = []
     if sample.fronts:
         more = f" and {len(sample.fronts) - 1} more" if len(sample.fronts) > 1 else ""

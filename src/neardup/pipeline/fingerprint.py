@@ -64,7 +64,7 @@ def fingerprint_files(
         read: Which fields to read, and what to do with bad records.
         limits: Its threads, and the folder for temporary files.
         rejects_path: Where bad records go if they are skipped.
-        progress: Told where the run is.
+        progress: Shows the progress.
         form: Of fingerprints as text: "hex", the default, or "signed".
 
     Raises:
@@ -107,7 +107,7 @@ def _table_of(output: str, recipe: Recipe, form: str | None) -> Callable[[Any, A
     """A function from ids and fingerprints to the rows of an output.
 
     Raises:
-        UsageError: For an extension or a form that fingerprints are not written in.
+        UsageError: For an extension or a form in which fingerprints cannot be written.
     """
     kind = format_of_path(output)
     if kind == "parquet":
@@ -136,7 +136,7 @@ class Parts:
         workers: Threads.
 
     Attributes:
-        documents: How many there were so far; `empty` ones of these have no tokens.
+        documents: The number so far; `empty` of them have no tokens.
         nbytes: Bytes that were read.
     """
 
@@ -193,7 +193,7 @@ class Parts:
 
 
 class _Part:
-    """Batches that are read one after the other."""
+    """Consecutive batches."""
 
     def __init__(self, names: Sequence[str], recipe: Recipe, workers: int | None) -> None:
         self.addresses = Addresses(names)

@@ -1,4 +1,4 @@
-"""Fill an index from files, and ask it about files: documents, or fingerprint files."""
+"""Fill an index from files, and query it for files: documents, or fingerprint files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = [
 
 ROWS_A_COMMIT: Final = 1 << 17
 PASSED: Final = frozenset({"new", "replaced", "empty"})
-"""States of documents that are passed on. One that is stored was, before its commit."""
+"""States of documents that are written out; a stored one was, before its commit."""
 _MASK64: Final = (1 << 64) - 1
 _SIGNED_BITS: Final = 64
 """The width of fingerprints that databases store as signed numbers."""
@@ -55,11 +55,11 @@ HITS: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """The form of fingerprints that the input already has.
+    """The form of fingerprints in the input.
 
     Args:
-        is_text: Whether the text field holds them, as whole numbers: 123, -42 or 0x7b.
-        foreign: Take those that no recipe is told of as made by the index's.
+        is_text: Whether the text field has them, as whole numbers: 123, -42 or 0x7b.
+        foreign: Accept fingerprints of an unknown recipe as those of the index's.
     """
 
     is_text: bool = False
@@ -72,7 +72,7 @@ class IfNew:
 
     Args:
         stored: What happens to an id that is stored with other content, as in `add_new`.
-        output: Where the records of new documents go, as the kept ones of `dedup`.
+        output: For the records of new documents, like the kept ones of `dedup`.
     """
 
     stored: Stored = "replace"
@@ -92,20 +92,20 @@ def add_files(
 ) -> IndexSummary:
     """Store the documents of files, or the fingerprints of fingerprint files.
 
-    Commits every ROWS_A_COMMIT documents: after a kill or an error the same call may be made again,
-    since a document that is stored is replaced by itself (with `if_new` it stays). With an output
-    all are committed at once, after it has its name: a kill in between has them written again,
-    and none is missing.
+    It commits every ROWS_A_COMMIT documents. After a kill or an error the same call can be made
+    again, since a stored document is replaced by itself (with `if_new` it stays). With an output
+    all are committed at once, after it has its name: after a kill in between they are written
+    again, and none is missing.
 
     Args:
-        index: Where to; it needs a recipe for documents.
+        index: The index, which needs a recipe for documents.
         paths: Inputs, as for `open_sources`, or fingerprint files.
         read: Which fields to read, and what to do with bad records.
-        if_new: Leave documents out to which another near one is stored.
+        if_new: Leave out documents near a stored one.
         rejects_path: Where bad records go if they are skipped.
-        progress: Told where the run is.
+        progress: Shows the progress.
         format_name: Format of all inputs; by default their extensions decide.
-        numbers: What is known of fingerprints.
+        numbers: The form of fingerprints.
 
     Raises:
         UsageError, DataError, FileError: As `dedup`.
@@ -158,16 +158,16 @@ def ask_files(
     progress: Progress | None = None,
     format_name: InputFormat | str | None = None,
 ) -> QuerySummary:
-    """Write what the index has near each document of files: HITS or SIMILAR_HITS.
+    """Write the stored documents near each document of files: HITS or SIMILAR_HITS.
 
     Args:
-        index: Who is asked.
+        index: The index.
         paths: Inputs, as for `add_files`.
         output: A table file.
         read: Which fields to read, and what to do with bad records.
-        reach: How far, and how many of a document's.
+        reach: The reach, and the most hits of a document.
         rejects_path: Where bad records go if they are skipped.
-        progress: Told where the run is.
+        progress: Shows the progress.
         format_name: Format of all inputs; by default their extensions decide.
 
     Raises:
@@ -222,7 +222,7 @@ class _Part(NamedTuple):
     Args:
         ids: Arrow array.
         values: Arrow texts, or uint64 (n, width).
-        place: Where the document of a row stands: its file and line, or row.
+        place: The file and line, or row, of each document.
     """
 
     ids: Any
@@ -249,7 +249,7 @@ class _Inputs:
             raise UsageError(f"{stored[0]} is a fingerprint file, others are documents: not both")
         self._stored = stored
         self.has_ids = read.id is not None
-        """Whether the ids are the user's: else they are file:row."""
+        """Whether the ids are the user's, not file:row."""
         self._numbers: Numbers | None = None
         if stored and index.by == "similarity":
             raise UsageError(
@@ -274,7 +274,7 @@ class _Inputs:
         return notes, [*warnings, *filter(None, [self._doubt])]
 
     def batches(self, progress: Progress) -> Iterator[_Part]:
-        """All documents, some at a time."""
+        """All documents, in batches."""
         is_text = self._numbers is not None and self._numbers.is_text
         if not self._stored and not is_text and self._index.recipe is None:
             raise UsageError(
@@ -306,7 +306,7 @@ class _Inputs:
                     yield _Part(names, batch.texts, places)
 
     def check_output(self, output: str) -> None:
-        """Refuse now what could not be written after all was read."""
+        """Refuse, before reading, an output that cannot be written."""
         if self._stored:
             raise UsageError(
                 f"{self._stored[0]} is a fingerprint file, which has no documents to write: leave"
@@ -315,12 +315,12 @@ class _Inputs:
         check_outputs(self._sources, Outputs(output), self.written)
 
     def write(self, passed: Flags, output: str, progress: Progress) -> None:
-        """Write the records that passed, of all that were read."""
+        """Write the records of passed documents."""
         masks = np.split(passed, np.cumsum(self._counts)[:-1])
         write_outputs(self._sources, masks, output, self.written, progress.advance)
 
     def take_numbers(self, numbers: Numbers, kept: str) -> None:
-        """Take ready-made fingerprints to store; refuse them for an index that keeps more."""
+        """Take fingerprints to store; refuse them for an index that stores more than these."""
         self._numbers = numbers
         if numbers.foreign and not numbers.is_text and not self._stored:
             raise UsageError("--foreign is for fingerprints, and these are documents: leave it out")
@@ -337,7 +337,7 @@ class _Inputs:
             self._check_foreign("--fingerprint-field")
 
     def finish(self, accepted: int) -> int:
-        """Publish what was written, unless no record was accepted; how many were rejected."""
+        """Publish the outputs, unless no record was accepted; returns the number rejected."""
         self._doubt = rejects_doubt(accepted, self._rejects.count)
         self.written.commit()
         return self._rejects.count
@@ -365,11 +365,11 @@ class _Inputs:
 
 
 def fingerprints_of_numbers(texts: Any, names: Any, bits: int) -> Any:
-    """Whole numbers as texts, brought into fingerprints.
+    """Fingerprints from whole numbers as texts.
 
     Args:
         texts: Arrow array of strings: decimal or 0x, of 64 bits signed ones too.
-        names: Arrow array: what an error calls each.
+        names: Arrow array: the name of each in errors.
         bits: Of the fingerprints.
 
     Returns:
@@ -433,7 +433,7 @@ def _stored_ids(path: str, fingerprint_file: FingerprintFile) -> Any:
 
 
 def ids_of_kind(ids: Any, kind: str | None) -> Any:
-    """Ids of files, which are strings, as whole numbers where the index has these."""
+    """Ids of files, which are strings, as whole numbers if the index has whole numbers."""
     if kind != "int":
         return ids
     try:
@@ -495,13 +495,13 @@ def _add_batch(
 def offered(
     index: DurableIndex, prepared: Prepared, stored: Stored, place: Callable[[int], str]
 ) -> list[Answer]:
-    """As `offer_many`; an error about a stored id says where its document stands.
+    """As `offer_many`; an error about a stored id names the place of its document.
 
     Args:
         index: To which documents are offered.
         prepared: The documents.
         stored: What happens to an id that is stored with other content.
-        place: Where the document of a row stands.
+        place: The place of the document of a row.
 
     Raises:
         DataError: If there is one, and `stored` is "error".

@@ -1,4 +1,4 @@
-"""Ask an index of either kind: about documents, one or many, and about itself."""
+"""Queries of an index of either kind: near documents, and its statistics."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 MOST_SHOWN, WIDTH = 1000, 60
-"""Characters of a text that are looked at, and shown."""
+"""Characters of a text that are read, and shown."""
 SIMILAR_HITS: Final = pa.schema(
     [("query", pa.large_string()), ("id", pa.large_string()), ("similarity", pa.float64())]
 )
@@ -42,9 +42,9 @@ SIMILAR_HITS: Final = pa.schema(
 class Reach:
     """Options of a query; by default it returns all within the index's distance or similarity.
 
-    `distance` or `similarity` asks for less, or more. With `csv_safe`, cells of a CSV table that a
-    spreadsheet would compute get a quote ('). `nearest` gives that number of the closest
-    documents instead, however far; in an index by similarity also `by` "cosine".
+    A smaller `distance` or a larger `similarity` narrows it. With `csv_safe`, cells of a CSV table
+    that a spreadsheet would compute get a quote ('). `nearest` returns that number of the closest
+    documents instead, at any distance; in an index by similarity also `by` "cosine".
     """
 
     distance: int | None = None
@@ -81,7 +81,7 @@ class Answer:
 
     Args:
         hits: (id, distance) or (id, similarity), the closest first.
-        total: How many there are; None where a number was asked for.
+        total: The number of all hits; None if a fixed number was requested.
         what: "distance" or "similarity".
         is_empty: Whether the text has no tokens.
     """
@@ -93,10 +93,10 @@ class Answer:
 
 
 def ask_one(index: DurableIndex, query: str | int, reach: Reach, nearest: int | None) -> Answer:
-    """Ask an index of either kind about one text or fingerprint.
+    """Query an index of either kind with one text or fingerprint.
 
     Raises:
-        UsageError: For a fingerprint, or a distance, of an index by similarity; or the other way.
+        UsageError: For a fingerprint or a distance with an index by similarity, or the reverse.
     """
     check_reach(index, reach)
     if index.by == "similarity":
@@ -126,7 +126,7 @@ class Related:
         identity: Its id.
         value: Its distance or similarity.
         what: Which of them.
-        words: How its text begins, where texts are stored; else None.
+        words: The beginning of its text, if texts are stored.
     """
 
     identity: str | int
@@ -136,7 +136,7 @@ class Related:
 
 
 def related_to(index: DurableIndex, identity: Any, n: int, by: str) -> list[Related]:
-    """The stored documents that are nearest to a stored one, itself left out.
+    """The stored documents nearest to a stored one, without itself.
 
     Raises:
         DataError: If it is not stored.
@@ -162,7 +162,7 @@ def related_to(index: DurableIndex, identity: Any, n: int, by: str) -> list[Rela
 
 
 def check_by(index: Any, by: str) -> None:
-    """Refuse to rank an index by distance by something else.
+    """Refuse a ranking other than by distance for an index by distance.
 
     Raises:
         UsageError: If it is refused.
@@ -179,7 +179,7 @@ def _first_words(text: str) -> str:
 
 
 def check_reach(index: Any, reach: Reach) -> None:
-    """Refuse a distance of an index by similarity, and the other way round.
+    """Refuse a distance for an index by similarity, and a similarity for one by distance.
 
     Raises:
         UsageError: If it is refused.
@@ -205,8 +205,8 @@ class IndexStats:
     """The statistics of an index, and the costs of the ways to search it.
 
     Args:
-        stats: As DurableIndex.stats gives it.
-        plans: Compared for as many documents as it has; None where it has none.
+        stats: From DurableIndex.stats.
+        plans: Compared for its number of documents; None for an empty index.
     """
 
     stats: dict[str, Any]
@@ -266,7 +266,7 @@ _KEPT: Final = {"none": "", "features": "feature hashes", "text": "texts"}
 
 
 def _stored(stats: dict[str, Any]) -> str:
-    """The stored contents of documents, as text, with their bytes if rows lack them."""
+    """The kind of stored contents, as text, with their bytes if they are not in rows."""
     rows, kept = "fingerprints", _KEPT[stats["store"]]
     if "similarity" in stats:
         rows, kept = "feature hashes", "texts" if kept == "texts" else ""
@@ -277,7 +277,7 @@ def index_stats(index: DurableIndex) -> IndexStats:
     """The statistics of an index, and a comparison of the plans for its fingerprints.
 
     Args:
-        index: Which.
+        index: The index.
     """
     from neardup.hamming.search.plan_comparison import plan
     from neardup.index.index_plans import FEATURES, plan_parts

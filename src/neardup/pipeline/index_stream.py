@@ -1,4 +1,4 @@
-"""Lines that pass through an index: those that are new go on, at once."""
+"""A stream of lines through an index: new ones are written at once."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Passing:
     """Options of a stream of lines.
 
     Args:
-        is_json: Whether a line is a JSON object, and not itself a text; None: the first one tells.
-        is_marked: Whether all lines go on, each with its answer.
-        every: Lines of a commit; None: all that can be read at once.
+        is_json: Whether a line is a JSON object, not a text; None if the first line decides.
+        is_marked: Whether all lines are written, each with its answer.
+        every: Lines of a commit; None for all that can be read at once.
         stored: What happens to an id that is stored with other content: "replace", "keep" or
             "error".
     """
@@ -62,21 +62,21 @@ class _Line(NamedTuple):
 def filter_lines(
     index: DurableIndex, source: int, target: BinaryIO, read: ReadOptions, passing: Passing
 ) -> FilterSummary:
-    """Write the lines whose documents are new, and store these.
+    """Write the lines whose documents are new, and store those documents.
 
     A line is written and flushed, and synced where the target is a file, before its document is
-    committed. So after a kill or a power cut the same lines may be given again: some come twice,
+    committed. So after a kill or a power cut the same lines can be passed again: some come twice,
     none is missing.
 
     Args:
         index: With a recipe.
         source: Descriptor to read; a pipe is read as lines arrive.
-        target: Where they go.
+        target: Descriptor to write.
         read: Which fields of JSON have text and id, and what to do with bad lines.
-        passing: How.
+        passing: The options.
 
     Raises:
-        UsageError: If ids are wanted of lines that are texts, or lines cannot be numbered.
+        UsageError: If an id field is named for lines that are texts, or lines cannot be numbered.
         DataError: For a line that cannot be read, unless these are skipped; those before it are
             written and stored.
     """
@@ -116,7 +116,7 @@ def filter_lines(
 
 
 class _Parser:
-    """Makes documents of lines.
+    """Parses lines to documents.
 
     Args:
         read: Which fields of JSON have text and id, and what to do with bad lines.
@@ -131,7 +131,7 @@ class _Parser:
     def documents(
         self, raw: list[bytes], counts: Counter[str]
     ) -> tuple[list[_Line], DataError | None]:
-        """The documents of lines; up to a bad one, and that, unless bad ones are skipped."""
+        """The documents of lines, up to and with a bad one, unless bad ones are skipped."""
         lines = list[_Line]()
         for data in raw:
             self._number += 1
@@ -170,7 +170,7 @@ def _place(lines: list[_Line], row: int) -> str:
 def _passed(
     lines: list[_Line], answers: list[Answer], parser: _Parser, passing: Passing
 ) -> Iterator[bytes]:
-    """The lines that go on."""
+    """The lines to write."""
     for line, answer in zip(lines, answers, strict=True):
         if passing.is_marked:
             yield _marked(line.data, answer, is_json=bool(parser.is_json))

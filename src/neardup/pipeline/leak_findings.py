@@ -96,7 +96,7 @@ class LeakFindings:
         self._questions = questions
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -66,7 +66,7 @@ def pairs_file(
         distance: Largest Hamming distance, 0 or more.
         plan: As for `pairs`.
         limits: Memory, folder for spill files, threads, most pairs.
-        progress: Told where the run is.
+        progress: Shows the progress.
         csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
 
     Raises:
@@ -123,7 +123,7 @@ def clusters_file(
             and its cluster is the first such; "components": matches are followed as chains, the
             first row of each is kept.
         limits: Memory, folder for spill files, threads.
-        progress: Told where the run is.
+        progress: Shows the progress.
         csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
 
     Raises:
@@ -280,11 +280,11 @@ class RowIds:
         return ids.take(pa.array(places))
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give the disk space back."""
+        """Free the disk space."""
         self._ends.close()
         self._text.close()
 
@@ -318,7 +318,7 @@ def new_pairs_file(
         distance: Largest Hamming distance, 0 or more.
         plan: How the new ones are searched, as for `neardup.Index`.
         limits: Threads, and the folder for temporary files.
-        progress: Told where the run is.
+        progress: Shows the progress.
         csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
 
     Raises:

@@ -208,9 +208,9 @@ class PassageCuts:
         self._number = -1 if self._document < 0 else int(self._places[self._document])
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give the disk space back."""
+        """Free the disk space."""
         self._file.close()

@@ -123,7 +123,7 @@ class LineOutputs:
         return [path for path in (self.cut, self.rejects) if path is not None]
 
     def check(self, sources: Sequence[Source], written: OutputSet) -> None:
-        """Refuse now what could not be written after hours of reading."""
+        """Refuse, before hours of reading, outputs that cannot be written."""
         whole = next((source for source in sources if not source.takes_edits), None)
         if whole is not None:
             raise UsageError(
@@ -154,8 +154,8 @@ def lines_files(
         outputs: Where to write.
         repeated: Which units are cut.
         read: Which field to read, and what to do with bad records.
-        limits: What the run may use.
-        progress: Told where the run is.
+        limits: The resources of the run.
+        progress: Shows the progress.
 
     Raises:
         UsageError, DataError, FileError: As `dedup`.
@@ -282,9 +282,9 @@ class _Rows:
             )
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give the disk space back."""
+        """Free the disk space."""
         self._file.close()

@@ -42,7 +42,7 @@ def index_of_files(
         rule: Of the run: the index is made for it.
         read: Of the run: the same fields are read.
         limits: Of the run: where temporary files go.
-        progress: Told where it is.
+        progress: Shows the progress.
 
     Raises:
         UsageError, DataError, FileError: As `dedup`; DataError also if an id is there twice.

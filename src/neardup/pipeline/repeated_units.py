@@ -68,7 +68,7 @@ class RepeatedUnits:
         return self._spool.spilled
 
     def close(self) -> None:
-        """Give the disk space back."""
+        """Free the disk space."""
         self._spool.close()
 
     def cuts(self, documents: int) -> RadixSpool:

@@ -56,8 +56,8 @@ def report_files(
         rule: As the run had it.
         choice: As the run had it.
         read: As the run had it.
-        limits: What this may use.
-        progress: Told where it is.
+        limits: Threads, memory and temporary files.
+        progress: Shows the progress.
 
     Raises:
         UsageError: If the files do not fit the inputs or the matching.

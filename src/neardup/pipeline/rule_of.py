@@ -37,7 +37,7 @@ def rule_of(
         similarity: A part of one, like `measure` and `recipe`.
         distance: As in Rule, like `verify`.
         verify: With a distance.
-        measure: What similarity is.
+        measure: The measure of similarity.
         recipe: How a document becomes features and a fingerprint.
         stored: Reads the question of the index that the run is against, if it is against one.
 

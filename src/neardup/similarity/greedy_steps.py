@@ -102,7 +102,7 @@ class GreedySteps:
         self._pool = ThreadPoolExecutor(max(1, workers - 1))
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -153,7 +153,7 @@ class KeyFile:
         return useful
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -192,7 +192,7 @@ def dedup(  # noqa: PLR0913
         similarity: As for `neardup.dedup`, like all that follow up to `within`.
         distance: Exact mode instead.
         verify: With a distance: least similarity as well.
-        measure: What similarity is.
+        measure: The measure of similarity.
         recipe: The recipe; by default Recipe().
         question: All three instead, as one value.
         keep: "first", "last", "longest", "max:FIELD" or "min:FIELD" for numbers, "newest:FIELD" or

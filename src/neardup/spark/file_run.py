@@ -68,7 +68,7 @@ def dedup_files(
         outputs: Where to write; `kept` is a folder that must not exist, on a disk that all
             workers see, or behind a URI, to which they upload.
         rule: When documents match.
-        choice: Which are kept.
+        choice: Which documents are kept.
         read: Which fields to read.
         place: Where; by default Place().
         progress: Hears where the run is.

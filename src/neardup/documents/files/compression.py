@@ -224,7 +224,7 @@ class ByteReader:
             raise file_error(self._name, "read", error) from None
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(

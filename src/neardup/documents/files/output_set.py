@@ -180,7 +180,7 @@ class OutputSet:
         self._taken.add(name)
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(

@@ -93,7 +93,7 @@ def pair_batches(
         plan: As for `pairs`.
         limits: Memory, folder for spill files, threads, most pairs.
         first_row: Number of the first row.
-        progress: Told where the join is.
+        progress: Shows the progress.
 
     Yields:
         Batches of left (int64), right (int64), distance (int16): left < right, in order, each pair

@@ -149,7 +149,7 @@ class PairSpool:
             self._file.close()
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -80,7 +80,7 @@ class SpilledJoin:
         engine: Distance, width and threads.
         budget: Rows that may be in memory.
         tmp: Folder for spill files; the system's own if None.
-        progress: Told the bytes of the slabs that are done.
+        progress: Shows the progress, in bytes of slabs.
     """
 
     engine: Engine

@@ -54,7 +54,7 @@ def spilled_components(
         bits: Width of a fingerprint; by default what the files say, or 64 * words.
         plan: As for `pairs`.
         limits: Memory, folder for spill files, threads; no pair is stored, so no limit of pairs.
-        progress: Told where the join is.
+        progress: Shows the progress.
 
     Returns:
         uint32 (n,), uint64 beyond 2^32 rows: for each row the smallest row of its group. It counts
@@ -88,7 +88,7 @@ def spilled_greedy(
         bits: Width of a fingerprint.
         plan: As for `pairs`.
         limits: Memory, folder for spill files, threads.
-        progress: Told where the join is.
+        progress: Shows the progress.
 
     Returns:
         uint32 (n,), uint64 beyond 2^32 rows: for a dropped row the first kept row within the

@@ -25,7 +25,7 @@ LEAST: Final = 0.5
 MOST: Final = 0.85
 AROUND: Final = 0.05
 SHORT: Final = 20
-"""In sets of fewer features one changed word moves the similarity by a quarter and more."""
+"""The number of features below which one changed word moves the similarity by a quarter or more."""
 FEW_GROUPS: Final = 10
 WANTED_GROUPS: Final = 30
 PRECISE: Final = 0.5
@@ -35,13 +35,13 @@ _OPTIONS: Final = ("tokens", "ngram", "weight", "hash", "normalize", "language",
 
 
 def valley(joined: Joined, lowest: float) -> float | None:
-    """The threshold in the deepest valley of the similarities; None where there is none.
+    """The threshold in the deepest valley of the similarities; None without a valley.
 
-    Around a threshold in a valley lie fewer documents' matches than in a band of the same width
-    above it, beyond chance: duplicates that were edited make that hill. A thin tail has no hill
-    above it, and pairs of equal features make none, since every threshold finds them; those of
-    short documents move in leaps. Documents and groups must both be fewer: one large family makes
-    a hill of documents, and where it falls apart, one of groups.
+    In a valley fewer documents have matches around the threshold than in a band of the same width
+    above it, beyond chance: edited duplicates make that hill. A thin tail has no hill above it.
+    Pairs of equal features make none, since every threshold finds them; the similarities of short
+    documents move in leaps. Documents and groups must both be fewer: one large family makes a hill
+    of documents, and where it falls apart, a hill of groups.
     """
     first = math.ceil((max(LEAST, lowest + AROUND) - 1e-9) * 20)
     bands = {at: _in_band(joined, at / 20) for at in range(first - 1, round(MOST * 20) + 2)}
@@ -87,9 +87,9 @@ def unadvised(joined: Joined, threshold: float | None) -> str:
 
 
 def advised(choices: Iterable[Choice], similarity: float, recall: float) -> Choice | None:
-    """The narrowest fingerprint, then the least distance, with enough recall and precision.
+    """The choice of least width, then least distance, with enough recall and precision.
 
-    None if there is none: fingerprints do not tell these pairs from others.
+    None if fingerprints do not separate these pairs from others.
     """
     for choice in choices:
         good = choice.similarity == similarity and (choice.recall or 0) >= recall
@@ -136,7 +136,7 @@ def commands(
     threshold: float,
     choice: Choice | None,
 ) -> list[str]:
-    """The command lines: by similarity, and by fingerprints where these serve."""
+    """The command lines: by similarity, and by fingerprints if these are suitable."""
     base = ["neardup", "dedup", *inputs, "-o", "OUT", *_options(read, recipe)]
     lines = [shlex.join([*base, "--similarity", f"{threshold:g}"])]
     if choice is not None:
@@ -147,7 +147,7 @@ def commands(
 
 
 def _options(read: ReadOptions, recipe: Recipe) -> list[str]:
-    """The options that the defaults do not have."""
+    """The options that differ from the defaults."""
     usual, options = Recipe(), []
     if read.text != ("text",):
         options += ["--text", ",".join(read.text)]

@@ -3,8 +3,8 @@
 1. read all documents once and keep a random sample;
 2. find every pair of the sample that is at least somewhat similar, exactly;
 3. count the matches at each similarity, and what fingerprints of each width find of them;
-4. measure what each choice takes, and extrapolate;
-5. choose examples to judge by eye, and say what to run.
+4. measure the cost of each choice, and extrapolate;
+5. choose examples to judge by eye, and write the commands.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ class CalibrationOptions:
     """Options of a calibration.
 
     Args:
-        sample: Documents to look at, at most.
+        sample: The most documents in the sample.
         lowest: Least similarity that is searched.
-        similarity: The threshold that advice is wanted for; else the one in a valley of the
-            similarities, if they have one.
-        recall: What the advised distance should find of the pairs at the threshold.
+        similarity: The threshold for the advice; by default the one in a valley of the
+            similarities, if there is one.
+        recall: The share of the pairs at the threshold that the advised distance should find.
         measure: "jaccard", "cosine", "containment" or "dice".
         seed: Of the sample and the examples.
         report: A page to write.
@@ -87,7 +87,7 @@ class CalibrationOptions:
     report: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Refuse values out of range."""
         Match(self.lowest, self.measure)
         check_page(self.report)
         if self.sample < LEAST_DOCUMENTS:
@@ -102,7 +102,7 @@ class CalibrationOptions:
 
     @property
     def steps(self) -> tuple[float, ...]:
-        """Every similarity that is looked at: hundredths, the lowest and the asked one."""
+        """Every similarity of the tables: hundredths, the lowest and the requested one."""
         first = int(np.ceil(self.lowest * 100 - 1e-9))
         grid = {step / 100 for step in range(first, 101)} | {self.lowest}
         return tuple(sorted(grid | ({self.similarity} if self.similarity else set())))
@@ -117,15 +117,15 @@ def calibrate_files(
     progress: Progress | None = None,
     format_name: InputFormat | str | None = None,
 ) -> Calibration:
-    """Find out which threshold, distance and width suit some files.
+    """Find the threshold, distance and width that suit some files.
 
     Args:
         paths: Inputs, as for `open_sources`.
-        options: What to find out.
+        options: Of the calibration.
         recipe: How documents become features.
         read: Which fields to read.
-        limits: What this may use.
-        progress: Told where it is.
+        limits: Threads, memory and temporary files.
+        progress: Shows the progress.
         format_name: Format of all inputs; by default their extensions decide.
 
     Raises:
@@ -171,7 +171,7 @@ def _calibrated(
     reading: float,
     progress: Any,
 ) -> Calibration:
-    """Measure a sample; a random part of it where it has too many pairs."""
+    """Measure a sample; a random part of it if it has too many pairs."""
     rule = Rule(options.lowest, measure=options.measure, recipe=recipe)
     fingerprints(["one", "two"], recipe)  # loads the kernels, which no run does per document
     while True:
@@ -191,7 +191,7 @@ def _calibrated(
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """A sample that is joined."""
+    """A sample and its pairs."""
 
     sample: Sample
     documents: Documents
@@ -281,7 +281,7 @@ def _costs(
 def _examples(
     parts: _Parts, options: CalibrationOptions
 ) -> tuple[tuple[str, tuple[PairShown, ...]], ...]:
-    """Pairs at random of each tenth of similarity, and of those that are 1; groups differ."""
+    """Random pairs of each tenth of similarity, and of similarity 1, from different groups."""
     joined, generator = parts.joined, np.random.default_rng(options.seed)
     edges = [options.lowest, *(x / 10 for x in range(1, 11) if x / 10 > options.lowest), 2.0]
     bands, rows = [], set()

@@ -1,11 +1,12 @@
 """The choice of the advised question among those that were tried, and its reasons.
 
-The default question stays where it finds nine in ten copies of the aim's size. Else questions come
-in that find 95 in 100 of them, or nine in ten where none does. Of those that are as tight as the
+The default question stays if it finds nine in ten copies of the aim's size. Otherwise questions are
+considered that find 95 in 100 of them, or nine in ten if none does. Of those that are as tight as
+the
 default one, the one that finds most of all planted edits is advised; if none is, the tightest. A
 question is as tight as another where its groups hold together as well, its pairs agree in their
-words as often, and it takes as few lookalikes for copies. Where none finds enough, or more than
-every third match is a doubtful one, nothing is advised.
+words as often, and it matches as few lookalikes. If none finds enough, or more than every third
+match is doubtful, nothing is advised.
 """
 
 from __future__ import annotations
@@ -24,16 +25,17 @@ SERVES: Final = 0.9
 SURELY: Final = 0.95
 """Shares of the copies of the aim's size."""
 NEARLY: Final = 0.03
-"""Shares of all edits that differ by less are taken as equal; the tighter question wins."""
+"""Shares of all edits that differ by less count as equal; the tighter question wins."""
 AS_TIGHT: Final = 0.01
 DOUBTFUL: Final = 2 / 3
 
 
 def advise(tried: Sequence[Measured], usual: Question) -> tuple[Measured | None, str]:
-    """The question that is advised, and why; None and why not.
+    """The advised question and the reason; or None and the reason.
 
     Args:
-        tried: What each question finds; the usual one is among them, unless it has too many pairs.
+        tried: The results of each question; the usual one is among them, unless it has too many
+            pairs.
         usual: The default question.
     """
     own = next((each for each in tried if each.question == usual), None)
@@ -62,7 +64,7 @@ def _as_tight(one: Measured, other: Measured) -> bool:
 
 
 def _tightness(each: Measured) -> tuple[float, bool, float]:
-    """Precision in hundredths; then words, which cost less than characters; then what is found."""
+    """The sort key: precision in hundredths, words before characters, recall."""
     return round(each.precision, 2), each.question.recipe.tokens == "words", each.recall
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Taken", "cost_of_distance", "cost_of_similarity"]
 
 STEEPEST: Final = 2.0
-"""Work grows at most with the number of pairs."""
+"""The largest exponent of growth: work grows at most with the number of pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Taken:
         nbytes: Of all inputs.
         reading: Seconds that reading them all took.
         fingerprinting: Seconds that the sample's fingerprints and features took.
-        limits: What a run may use.
+        limits: The resources of a run.
     """
 
     documents: int
@@ -44,7 +44,7 @@ class Taken:
     limits: Limits
 
     def base(self, sampled: int) -> float:
-        """Seconds of all but the search."""
+        """Seconds of all steps except the search."""
         share = self.documents / max(1, sampled)
         return self.reading + self.fingerprinting * share + self.nbytes / WRITE_BYTES_A_SECOND
 
@@ -52,14 +52,14 @@ class Taken:
 def cost_of_similarity(
     sets: FeatureSets, order: Any, rule: Rule, taken: Taken, first: bool = False
 ) -> Cost:
-    """Search the sample, and half of it, for what the search takes among all documents.
+    """The cost of a search among all documents, from searches of the sample and of half of it.
 
     Args:
         sets: Of the sample.
         order: int64 (n,): the documents in random order.
         rule: By similarity.
-        taken: What the rest takes.
-        first: Search once more before: what is compiled or loaded first takes its time.
+        taken: The cost of the other steps.
+        first: Search once before, since compiling and loading take time.
     """
     half, whole, workers = Work(), Work(), taken.limits.workers
     some = np.sort(order[: order.size // 2])
@@ -84,8 +84,8 @@ def cost_of_distance(codes: Any, rule: Rule, usual: int, taken: Taken) -> Cost:
     Args:
         codes: uint64 (n, w): fingerprints of the sample.
         rule: By distance, with the width of these.
-        usual: The width that a run has unless it is told.
-        taken: What the rest takes.
+        usual: The default width of a run.
+        taken: The cost of the other steps.
     """
     distance, bits = rule.distance or 0, rule.recipe.bits
     plan = plan_pairs(max(2, taken.documents), distance, bits, codes)

@@ -1,9 +1,9 @@
-"""Edits of known kinds and sizes, planted in documents: what a question is said to find.
+"""Edits of known kinds and sizes, planted in documents to measure what a question finds.
 
-A word is a run without white space; where a text is written without spaces, two characters. Edits
-of words take the size of an aim; those of a sentence, of spelling and of what surrounds a text have
-a size of their own. Everything is drawn from one seed and a document's number, so that the same
-documents give the same edits.
+A word is a run without white space; in a text without spaces, two characters. Edits of words have
+the size of an aim; edits of a sentence, of spelling and of boilerplate around a text have a size of
+their own. All random choices depend on one seed and a document's number, so the same documents give
+the same edits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["LOOKALIKE", "SMALL_KINDS", "WORD_KINDS", "Aim", "Planter", "words_of"]
 
 WORD_KINDS: Final = ("replaced", "inserted", "removed", "moved")
-"""Edits of the size of an aim, one word after the other."""
+"""Edits of the size of an aim, word by word."""
 
 SMALL_KINDS: Final = (
     "sentence added",
@@ -38,10 +38,10 @@ SMALL_KINDS: Final = (
 """Edits with a size of their own."""
 
 LOOKALIKE: Final = "spliced"
-"""No copy: three fifths of the document, then the end of another one."""
+"""The kind that is not a copy: three fifths of the document, then the end of another one."""
 
 MOST_CHARACTERS: Final = 20_000
-"""A longer document is edited, and compared, by its beginning alone."""
+"""The characters at the beginning of a document that are edited and compared."""
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?;:])\s+|(?<=[\u3002\uff01\uff1f\uff1b])|\n+")
 _HEADER: Final = ("Home", "News", "About", "Contact", "Search", "Login")
@@ -50,11 +50,11 @@ _FOOTER: Final = ("Copyright", "All", "rights", "reserved", "Privacy", "Terms", 
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """The edit that a copy may have: some share of the words, or some words.
+    """The edit that a copy may have: a share of the words, or a number of words.
 
     Args:
         share: Of the words of a document, above 0, up to 0.5; one word at least.
-        words: A number of words, whatever the length; then there is no share.
+        words: A number of words, for documents of any length, in place of a share.
 
     Raises:
         UsageError: For values out of range.
@@ -64,7 +64,7 @@ class Aim:
     words: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is not an aim."""
+        """Refuse values out of range."""
         if (self.share is None) == (self.words is None):
             raise UsageError("an aim is a share of the words or a number of words: give one")
         if self.share is not None and not 0 < self.share <= 0.5:
@@ -77,7 +77,7 @@ class Aim:
         """The aim of an option: "5%" or "1".
 
         Raises:
-            UsageError: If the text is neither.
+            UsageError: If the text has neither form.
 
         Example:
             >>> Aim.parse("5%"), Aim.parse("2")
@@ -123,7 +123,7 @@ class Planter:
     """Plants edits in documents.
 
     Args:
-        texts: Documents; words and sentences that an edit brings are taken from them.
+        texts: Documents, which also supply the words and sentences that an edit inserts.
         seed: The same edits with the same seed.
     """
 
@@ -138,7 +138,7 @@ class Planter:
             self._sentences += _sentences(text)[:40]
 
     def copy(self, row: int, kind: str, aim: Aim) -> str | None:
-        """A copy of document `row` with one edit; None where there is nothing to edit so."""
+        """A copy of document `row` with one edit; None if that edit is impossible."""
         text = self._texts[row]
         generator = random.Random(f"{self._seed} {row} {kind} {aim}")
         if kind in _SPELLING:
@@ -154,7 +154,7 @@ class Planter:
         return None if edited.split() == text.split() or not edited.strip() else edited
 
     def lookalike(self, row: int) -> str | None:
-        """Three fifths of a document and the end of the next one; None where it has two words."""
+        """Three fifths of a document and the end of the next; None for one of two words."""
         words, other = words_of(self._texts[row]), words_of(self._texts[row - 1])
         if len(words) < 3 or len(self._texts) < 2:
             return None
@@ -171,7 +171,7 @@ class Planter:
             return "\n".join(lines)
         if kind == "truncated":
             return "".join(words[: len(words) - max(1, round(0.1 * len(words)))])
-        if len(sentences) < 8:  # then a sentence is more than an edit
+        if len(sentences) < 8:  # then a sentence is too large an edit
             return text
         at = generator.randrange(len(sentences))
         if kind == "sentence cut":
@@ -180,7 +180,7 @@ class Planter:
 
 
 def _sentences(text: str) -> list[str]:
-    """A text in sentences and lines, which joined make the text."""
+    """The sentences and lines of a text; joined they are the text."""
     ends = [match.end() for match in _SENTENCE.finditer(text)]
     parts = [text[a:b] for a, b in zip([0, *ends], [*ends, len(text)], strict=True)]
     return [part for part in parts if part.strip()]

@@ -1,4 +1,4 @@
-"""The pairs of a sample, found exactly: how similar they are, and how far their fingerprints."""
+"""The exact pairs of a sample, with their similarities and distances."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["WIDTHS", "Joined", "Widths", "join_sample"]
 
 WIDTHS: Final = (64, 128, 256)
 MOST_PAIRS: Final = 4_000_000
-"""Pairs of a sample that are measured; a sample with more is made smaller."""
+"""The most pairs of a sample; a sample with more is reduced."""
 LENGTHS: Final = ((1, 19), (20, 99), (100, 499), (500, None))
 
 
@@ -36,7 +36,7 @@ class Joined(ScoredPairs):
     """The similar pairs of a sample.
 
     Args:
-        features: int64 (n,): how many features each document has.
+        features: int64 (n,): the number of features of each document.
         scale: Pairs among all documents for each one of the sample.
     """
 
@@ -56,7 +56,7 @@ class Joined(ScoredPairs):
         return tuple(levels)
 
     def range_of(self, at: Any) -> Range:
-        """The interval at full size of how many pairs there are such as `at`, bool (p,)."""
+        """The interval for the number of pairs at full size, from the pairs `at`, bool (p,)."""
         number = float(at.sum())
         if self.scale == 1:
             return number, number
@@ -65,19 +65,19 @@ class Joined(ScoredPairs):
         return low * self.scale, high * self.scale
 
     def groups(self, at: Any) -> Any:
-        """int64 (n,): the group that the pairs `at` put each document into.
+        """The group of each document that the pairs `at` make, int64 (n,).
 
-        Groups are made of the pairs in question and no others: at a low similarity all documents
-        of a kind may chain into one group, which says nothing of the pairs at a high one.
+        Groups are made only of these pairs: at a low similarity all documents of a kind may chain
+        into one group, which says nothing about the pairs at a high one.
         """
         return labels_of_pairs(self.features.size, self.left[at], self.right[at])
 
     def independent(self, at: Any) -> float:
-        """The number of independent pairs that the pairs `at`, bool (p,), count for."""
+        """The effective number of independent pairs among the pairs `at`, bool (p,)."""
         return _independent(self.groups(at)[self.left[at]])
 
     def band_of_pairs(self) -> Any:
-        """int64 (p,): the number of the length band of each pair's shorter document."""
+        """The length band of each pair's shorter document, int64 (p,)."""
         shorter = np.minimum(self.features[self.left], self.features[self.right])
         return np.searchsorted([least for least, _ in LENGTHS], shorter, side="right") - 1
 
@@ -175,7 +175,7 @@ class Widths:
 
 
 def _independent(group: Any) -> float:
-    """The number of independent pairs that pairs of these groups, int64 (p,), count for."""
+    """The effective number of independent pairs among pairs of these groups, int64 (p,)."""
     return kish(np.unique(group, return_counts=True)[1].tolist())
 
 
@@ -184,7 +184,7 @@ def _range(share: float | None, trials: float) -> Range:
 
 
 def _near_pairs(values: Any, bits: int, workers: int | None) -> tuple[ScoredPairs, int]:
-    """The pairs within a distance, and that distance; none where too many are equal."""
+    """The pairs within a distance, and that distance; no pairs if too many are equal."""
     none = np.zeros(0, np.int64)
     near = all_near(values, bits, workers, MOST_PAIRS)
     return (ScoredPairs(none, none, np.zeros(0)), 0) if near is None else near

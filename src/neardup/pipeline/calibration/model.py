@@ -1,4 +1,4 @@
-"""Results of a calibration, as values that a page draws and JSON holds."""
+"""Results of a calibration, as values for the page and for JSON."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Choice:
     Attributes:
         bits: Width of the fingerprints.
         distance: Most bits that differ.
-        similarity: Least similarity of the pairs that are wanted.
+        similarity: Least similarity of the true pairs.
         recall: Share of those pairs within the distance; None without any.
         recall_interval: Its interval.
-        precision: Share of wanted ones among the pairs within the distance; None without any.
+        precision: Share of true pairs among those within the distance; None without any.
         precision_interval: Its interval.
         found: Pairs of the sample within the distance.
     """
@@ -62,7 +62,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class LengthBand:
-    """Documents of some number of features; a pair belongs where its shorter document does.
+    """A band of documents by number of features; a pair is in the band of its shorter document.
 
     Attributes:
         least: Fewest features.
@@ -89,7 +89,7 @@ class Cost:
     """The cost of a run over all documents, extrapolated.
 
     Attributes:
-        option: What it is asked for, as on the command line.
+        option: The option of the command line.
         seconds: Time.
         memory: Bytes at the peak.
         disk: Bytes of temporary files.
@@ -108,23 +108,23 @@ class Calibration:
     Attributes:
         documents: In all inputs.
         rejected: Records that could not be used.
-        sampled: Documents that were looked at.
+        sampled: Documents in the sample.
         seed: Of the sample.
-        measure: What similarity is.
+        measure: The measure of similarity.
         lowest: Least similarity that was searched, exactly.
-        threshold: The one that the advice is for, or where nothing is advised the usual one.
-        is_own: Whether it was chosen here; else it was asked for.
+        threshold: That of the advice; without advice the usual one.
+        is_own: Whether the calibration chose it; otherwise the caller did.
         unknown: Why no threshold is advised; empty where one is.
-        recall: What the advised distance should find.
+        recall: The share that the advised distance should find.
         levels: Matches, by rising similarity.
-        choices: Of every width, distance and similarity that was looked at.
-        advised: The one of least width and distance with the recall asked for, if there is one.
+        choices: Of every measured width, distance and similarity.
+        advised: The choice of least width and distance with the requested recall, if there is one.
         lengths: By length of the shorter document.
         costs: Of some choices.
         examples: (title, pairs) of each band of similarity.
-        warnings: What makes it doubtful.
-        commands: What to run: by similarity, and by distance where that is advised; none where
-            no threshold is.
+        warnings: Reasons to doubt it.
+        commands: The commands to run: by similarity, and by distance if that is advised; none
+            without an advised threshold.
     """
 
     documents: int
@@ -148,7 +148,7 @@ class Calibration:
 
     @property
     def steps(self) -> list[Level]:
-        """The levels that have a line of their own: each twentieth, and the threshold."""
+        """The levels with a line of their own: each twentieth, and the threshold."""
         return [
             level
             for level in self.levels
@@ -156,7 +156,7 @@ class Calibration:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the words of the examples, for `--json`."""
+        """Everything except the words of the examples, for `--json`."""
         values = asdict(self)
         values["examples"] = [
             {"band": title, "pairs": [[*pair.names, pair.similarity] for pair in pairs]}

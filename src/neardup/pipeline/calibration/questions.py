@@ -2,9 +2,9 @@
 
 1. read all documents once and keep a random sample;
 2. plant edits of known kinds and sizes in some of its documents;
-3. try each candidate question: what it finds of them, and which of the sample's documents it
-   matches with each other;
-4. advise one, by a rule that knows nothing but these figures.
+3. try each candidate question: the edits that it finds, and the documents of the sample that it
+matches with each other;
+4. advise one, by a rule that uses only these figures.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ CANDIDATES: Final = (
     ("chars", 4),
     ("chars", 5),
 )
-"""Tokens and how many of them a feature has."""
+"""Kinds of tokens, and the number of tokens in a feature."""
 STEPS: Final = tuple(step / 20 for step in range(8, 20))
 """Thresholds."""
 OTHER_MEASURES: Final = ("cosine", "containment")
-"""Of the advised features: for comparison, at the advised threshold."""
+"""Measures that are compared at the advised threshold, with the advised features."""
 LEAST_DOCUMENTS: Final = 30
 PLANTED: Final = 250
 """Documents with planted edits."""
 COMPARED: Final = 6_000
-"""Documents that are compared with each other, if they have few characters."""
+"""The most documents that are compared with each other, if they have few characters."""
 COMPARED_CHARACTERS: Final = 3_000_000
 
 
@@ -91,12 +91,12 @@ class Questions:
         planted: Documents in which edits were planted.
         compared: Documents that were compared with each other.
         aim: How much a copy may differ, in words.
-        tried: What each question finds.
+        tried: The results of each question.
         others: The advised question by other measures.
         usual: The question that stays unless another one is better.
-        advised: The one that is advised, if one is.
-        why: Why it is, or why none is.
-        unknown: What the figures do not tell.
+        advised: The advised question, if there is one.
+        why: The reason for the advice, or for none.
+        unknown: Things that the figures do not show.
         command: What to run; empty where nothing is advised.
     """
 
@@ -115,9 +115,9 @@ class Questions:
 
     @property
     def rows(self) -> list[Measured]:
-        """The questions worth a line: of each recipe the tightest that serves best, and the usual.
+        """The questions with a line: the tightest of the best of each recipe, and the usual.
 
-        A recipe of which none serves has one line too if it comes near.
+        A recipe without a suitable question has one line too if it comes near.
         """
         chosen = []
         for tokens, ngram in CANDIDATES:
@@ -224,14 +224,14 @@ def compare_questions(
     progress: Progress | None = None,
     format_name: InputFormat | str | None = None,
 ) -> Questions:
-    """Find out which question suits some files.
+    """Find the question that suits some files.
 
     Args:
         paths: Inputs, as for `open_sources`.
-        request: What to find out.
+        request: The options of the search.
         read: Which fields to read.
-        limits: What this may use.
-        progress: Told where it is.
+        limits: Threads, memory and temporary files.
+        progress: Shows the progress.
         format_name: Format of all inputs; by default their extensions decide.
 
     Raises:
@@ -273,7 +273,7 @@ def compare_questions(
 
 
 def read_options(read: ReadOptions) -> list[str]:
-    """The options that say which fields are read, where the defaults do not."""
+    """The options for the fields to read, where they differ from the defaults."""
     options = [] if read.text == ("text",) else ["--text", ",".join(read.text)]
     return options if read.id is None else [*options, "--id", read.id]
 
@@ -285,7 +285,7 @@ def _tried(
     limits: Limits,
     progress: Progress,
 ) -> tuple[list[Measured], list[Measured], Measured | None, str]:
-    """Every question that was tried, the advised one by other measures, it, and why."""
+    """All tried questions, the advised one by other measures, the advised one, and the reason."""
     import pyarrow as pa
 
     if len(texts) < LEAST_DOCUMENTS:

@@ -25,7 +25,7 @@ class Sample:
         texts: Large strings (n,).
         names: Ids or addresses, large strings (n,).
         place: float64 (n,): the n with the least are a random sample of these.
-        documents: How many there are in all.
+        documents: The number of all documents.
         nbytes: Bytes of all inputs.
     """
 
@@ -36,7 +36,7 @@ class Sample:
     nbytes: int
 
     def __len__(self) -> int:
-        """Count those that were taken."""
+        """The number of sampled documents."""
         return len(self.texts)
 
     @property
@@ -66,9 +66,9 @@ def take_sample(
         sources: The inputs.
         read: Which fields.
         size: How many to keep.
-        seed: The same documents with the same seed.
+        seed: The same seed gives the same sample.
         rejects: Takes records that cannot be used.
-        progress: Told how far it is.
+        progress: Shows the progress.
 
     Raises:
         DataError, FileError: As when a run reads them.
@@ -87,7 +87,7 @@ def take_sample(
 
 
 class _Taken:
-    """The documents of the least places, in order; now and then more than are wanted."""
+    """The documents of the least places, in order; sometimes more than are needed."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -97,7 +97,7 @@ class _Taken:
         self._count = 0
 
     def add(self, batch: Batch, places: Any, file: str, last: float) -> float:
-        """Take those below `last`; returns the place beyond which none is wanted any more."""
+        """Take the documents below `last`; returns the place above which none is needed."""
         rows = np.flatnonzero(places < last)
         chosen = pa.array(rows)
         if batch.ids is None:
@@ -112,7 +112,7 @@ class _Taken:
         return float(self.places.max(initial=0.0))
 
     def prune(self) -> None:
-        """Keep the wanted ones only."""
+        """Drop documents beyond the sample's size."""
         texts, names, places = zip(*self._waiting, strict=True) if self._waiting else ((), (), ())
         every = np.concatenate([self.places, *places])
         rows = np.sort(np.argsort(every, kind="stable")[: self._size])

@@ -1,7 +1,7 @@
 """Trials of questions: the planted edits that they find, and the other pairs that they match.
 
 Each recipe is tried once: planted copies are compared with their originals, and the documents of a
-sample with each other by an exact join. All thresholds are read off the scores.
+sample with each other by an exact join. The scores give the results for all thresholds.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ if TYPE_CHECKING:
 __all__ = ["Measured", "Planted", "agreement", "plant", "sets_of", "try_questions"]
 
 FOUND_WORDS: Final = WORD_KINDS[:3]
-"""Edits that an aim is about; a moved word is two of them."""
+"""Edits that count towards an aim; a moved word is two of them."""
 UNLIKE: Final = 0.5
-"""A pair that agrees in a smaller share of its words, in order, is not a copy by any aim."""
+"""The share of words in the same order below which a pair is not a copy by any aim."""
 LOOKED_AT: Final = 25
 """Pairs of each twentieth of similarity whose words are compared in order."""
 MOST_PAIRS: Final = 300_000
-"""Pairs of the sample that are looked at; a threshold that has more is not tried."""
+"""The most pairs of the sample; a threshold with more is not tried."""
 MOST_WORDS: Final = 600
-"""Of a text, compared in order."""
+"""The most words of a text that are compared in order."""
 FEW: Final = 20
-"""Pairs that are taken as good before any is seen, so that a few say little."""
+"""Pairs that count as good before any is seen, so that a few pairs weigh little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Planted:
     Args:
         texts: Large strings (n + c,): the documents, then the copies.
         original: int64 (c,): the document of each copy.
-        kinds: Object (c,): what was done to each: a kind of edit, at twice the aim with "2 x ".
+        kinds: Object (c,): the edit of each copy; "2 x " before it means twice the aim.
     """
 
     texts: pa.Array
@@ -74,11 +74,12 @@ class Measured:
     """The result of one question.
 
     Attributes:
-        question: Which.
+        question: The question.
         found: Kind of edit to the share of its copies that are found; "2 x " is twice the aim.
-        lookalikes: Share found of documents of which two fifths are another's.
+        lookalikes: The share of matching documents of which two fifths are another's.
         pairs: Pairs of the sample that match.
-        implied: Pairs that the groups of these imply: where a copy's copy is a copy, as many.
+        implied: Pairs that the groups of these imply; as many as `pairs` if a copy's copy is always
+            a copy.
         unlike: Pairs of the sample that match and agree in few words, estimated.
         expected: `unlike` among all documents, and the 95% interval.
     """
@@ -93,7 +94,7 @@ class Measured:
 
     @property
     def aim(self) -> float:
-        """The share of copies of the aim's size that is found, of the kind found least."""
+        """The recall of copies of the aim's size, of the kind with the lowest recall."""
         return min(self.found.get(kind, 1.0) for kind in FOUND_WORDS)
 
     @property
@@ -103,7 +104,7 @@ class Measured:
 
     @property
     def signs(self) -> tuple[float, float, float]:
-        """Three signs that matches are copies, 1 at best: groups hold, words agree, no lookalike.
+        """Three signs of copies, each 1 at best: groups hold, words agree, no lookalike.
 
         Copies of one document are copies of each other. Where groups imply many more pairs than
         match, they are chains of documents that share a form.
@@ -144,7 +145,7 @@ def try_questions(
     scale: float,
     workers: int | None = None,
 ) -> list[Measured]:
-    """Try one recipe and measure at some thresholds; one with too many pairs is left out.
+    """Try one recipe and measure at some thresholds; thresholds with too many pairs are left out.
 
     Args:
         planted: Documents and their copies.
@@ -185,7 +186,7 @@ def _projected(unlike: float, scale: float) -> tuple[float, float, float]:
 
 
 class _Pairs:
-    """The pairs of a sample at the lowest threshold that has not too many, and above."""
+    """The pairs of a sample at and above the lowest threshold that does not have too many."""
 
     def __init__(
         self,
@@ -205,7 +206,7 @@ class _Pairs:
         self._unlike = self._unlike_above(sample, steps, measure)
 
     def at(self, step: float) -> tuple[int, int, float]:
-        """Pairs at a threshold, pairs that their groups imply, and how many agree in few words."""
+        """Counts at a threshold: pairs, pairs that groups imply, pairs that agree in few words."""
         matching = self._pairs.where(self._pairs.at_least(step))
         labels = labels_of_pairs(self._n, matching.left, matching.right)
         sizes = np.unique(labels, return_counts=True)[1]
@@ -214,7 +215,7 @@ class _Pairs:
     def _unlike_above(
         self, sample: pa.Array, steps: Sequence[float], measure: str
     ) -> dict[float, float]:
-        """Threshold to pairs that agree in few words: some pairs of each band stand for all."""
+        """Pairs that agree in few words, by threshold, estimated from some of each band."""
         generator, above, whole = random.Random(0), 2.0, 0.0
         counts, pairs = {}, self._pairs
         for step in reversed(steps):
@@ -244,13 +245,13 @@ def sets_of(texts: pa.Array, recipe: Recipe, workers: int | None) -> FeatureSets
 
 
 class _Hashes:
-    """Keeps feature hashes in memory, of the documents in their order."""
+    """Stores feature hashes in memory, in the order of the documents."""
 
     def __init__(self) -> None:
         self._parts: list[Hashes] = [np.zeros(0, np.uint64)]
 
     def append(self, features: Hashes) -> None:
-        """Take those of the next documents."""
+        """Append the hashes of the next documents."""
         self._parts.append(features)
 
     def joined(self) -> Hashes:

@@ -71,7 +71,7 @@ class EvaluationOptions:
     report: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Refuse values out of range."""
         check_page(self.report)
         if not self.recipes:
             raise UsageError("there is no recipe to evaluate: give one")
@@ -91,14 +91,14 @@ def evaluate_files(
     limits: Limits,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Compare what recipes find in files with what people labelled.
+    """Compare the matches of recipes in files with labels of people.
 
     Args:
         paths: Inputs, as for `open_sources`; read once for each recipe.
-        options: What to evaluate.
+        options: Of the evaluation.
         read: Which fields; the id is that of the labels.
-        limits: What this may use.
-        progress: Told where it is.
+        limits: Threads, memory and temporary files.
+        progress: Shows the progress.
 
     Raises:
         UsageError: If labels and documents do not fit.
@@ -138,7 +138,7 @@ def _evaluation_of(options: EvaluationOptions, truth: Truth, scores: list[Scores
     world = "all other pairs of labelled documents are different"
     if truth.judged is not None:
         world = f"only the {len(truth.judged):,} labelled pairs count"
-        # Groups of documents that were not compared with one another say nothing.
+        # Groups of documents that were not compared with each other say nothing.
         scores = [_without_groups(each) for each in scores]
     return Evaluation(
         truth.cluster.size,
@@ -163,14 +163,14 @@ def _without_groups(scores: Scores) -> Scores:
 
 MOST_PAIRS: Final = 20_000_000
 MOST_NEAR: Final = 2_000_000
-"""Pairs within a distance that are looked at; smaller distances are where there are more."""
+"""The most pairs within a distance; if there are more, a smaller distance is used."""
 MOST_GROUPED: Final = 500_000
-"""The most matching pairs of which groups are made; groups of more are hardly of use."""
+"""The most matching pairs from which groups are made; larger groups are hardly useful."""
 BANDS: Final = 20
 
 
 class _Judge:
-    """Compares with the labels; the draws of the intervals are shared."""
+    """Compares pairs and groups with the labels; all intervals share their draws."""
 
     def __init__(self, truth: Truth, seed: int) -> None:
         self._truth, self._n = truth, truth.cluster.size
@@ -243,15 +243,15 @@ def scores_of(
 
     Args:
         title: Of the recipe.
-        documents: They.
+        documents: The documents.
         rule: Recipe, measure, and the least similarity.
         choice: The policy.
-        limits: What may be used.
+        limits: The resources of the run.
         truth: The labels.
         seed: Of the intervals.
 
     Raises:
-        UsageError: If there are too many pairs to look at.
+        UsageError: If there are too many pairs.
     """
     judge, lowest = _Judge(truth, seed), rule.match.similarity
     pairs = _similar(documents, rule, truth, limits.workers)

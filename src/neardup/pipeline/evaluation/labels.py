@@ -26,13 +26,13 @@ class Truth:
     """Labels of documents 0 to n - 1.
 
     Args:
-        cluster: int64 (n,): the cluster that each document belongs to; of pairs, their components.
+        cluster: int64 (n,): the cluster of each document; with labelled pairs, their components.
         listed: bool (n,): the document was labelled; others are left out.
-        positive: int64 (p,), ascending: left * n + right of each labelled duplicate; None: all
-            pairs of a cluster are.
-        judged: int64 (q, 2): the only pairs that count, where some are labelled as different; None:
-            every pair counts, and those that are not labelled are different.
-        unknown: Labels of documents that are not there.
+        positive: int64 (p,), ascending: left * n + right of each labelled duplicate; None if all
+            pairs of a cluster are duplicates.
+        judged: int64 (q, 2): the only pairs that count, if some are labelled as different; None if
+            every pair counts, and unlabelled pairs are different.
+        unknown: The number of labels about other documents.
     """
 
     cluster: Any
@@ -74,7 +74,7 @@ def read_truth(path: str, names: Sequence[str]) -> Truth:
         names: The ids of the documents.
 
     Raises:
-        UsageError: If two documents have one id, no label is about them, or it is not a table.
+        UsageError: If two documents have the same id, no label is about them, or it is not a table.
         DataError, FileError: If it is another table, or cannot be read.
     """
     rows = {name: row for row, name in enumerate(names)}

@@ -1,4 +1,4 @@
-"""Intervals by resampling clusters: sums over clusters, and what is made of the sums.
+"""Intervals by resampling clusters: sums over clusters, and measures of the sums.
 
 Pairs of one cluster are found or missed together, so clusters are drawn, not pairs (Poisson
 bootstrap).
@@ -28,7 +28,7 @@ ENDS: Final = (2.5, 97.5)
 
 
 class Resampled:
-    """Draws of clusters, the same for everything that is asked.
+    """Draws of clusters, the same for all measures.
 
     Args:
         cluster: int64 (n,): the cluster of each document.
@@ -61,7 +61,7 @@ class Resampled:
 
 
 def ratio(hits: Sums, of: Sums) -> Sums:
-    """A share; 1 of nothing, as nothing of it is wrong."""
+    """A share; 1 if there is nothing, since nothing is wrong."""
     return np.where(np.asarray(of) > 0, hits / np.maximum(of, 1e-12), 1.0)
 
 

@@ -57,7 +57,7 @@ class Scores:
     """One recipe.
 
     Attributes:
-        title: What is particular to it.
+        title: The difference from the other recipes.
         by_similarity: By rising threshold.
         by_distance: By rising distance.
         histogram: (least similarity, true pairs, other pairs) of each band.
@@ -70,12 +70,12 @@ class Scores:
 
     @property
     def similarity_steps(self) -> list[Point]:
-        """The thresholds that have a line of their own."""
+        """The thresholds with a line of their own."""
         return [x for x in self.by_similarity if round(x.at * 100) % STEP_HUNDREDTHS == 0]
 
     @property
     def distance_steps(self) -> list[Point]:
-        """The distances that have a line of their own."""
+        """The distances with a line of their own."""
         return [x for x in self.by_distance if x.at % STEP_BITS == 0]
 
     @property
@@ -89,13 +89,13 @@ class Evaluation:
     """Recipes against labels.
 
     Attributes:
-        documents: That were compared.
+        documents: Compared documents.
         labelled: Documents with a label.
         pairs: Pairs labelled as duplicates.
         unknown: Labels about other documents.
-        world: What pairs without a label are.
+        world: The meaning of pairs without a label.
         policy: How groups are made.
-        measure: What similarity is.
+        measure: The measure of similarity.
         lowest: Least similarity that was searched.
         scores: Of each recipe.
     """

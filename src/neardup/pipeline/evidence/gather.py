@@ -1,4 +1,4 @@
-"""The record that a report draws, of a run whose features are still at hand."""
+"""The content of a report about a run whose features are still in memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 
 BORDER_PAIRS: Final = 20
 MOST_REMOVED: Final = 10_000
-"""Rows of the list of all dropped documents; the page's size may take fewer."""
+"""The most rows of the list of dropped documents; the page's size may allow fewer."""
 CLUSTERS_SHOWN: Final = 10
 MOST_SOURCES: Final = 12
 LARGE_SHARE: Final = 0.01
@@ -60,16 +60,16 @@ def gather(
     texts_of: Callable[[set[int]], dict[int, str]],
     values_of: Callable[[set[str]], Values] | None = None,
 ) -> Report:
-    """Measure, count and sample what a report shows.
+    """Measure, count and sample the content of a report.
 
     Args:
         run: The run.
-        options: What to show.
+        options: Of the report.
         texts_of: Gives the texts of documents, by their numbers.
         values_of: Gives the values of the options' fields, by names of documents.
 
     Raises:
-        UsageError: If the report cannot begin at the threshold asked for.
+        UsageError: If the report cannot begin at the requested threshold.
     """
     own, rule, documents = run.documents.own, run.rule, run.documents
     run = beside_references(run)
@@ -132,7 +132,7 @@ def gather(
 def _removed(
     levels: Levels, decision: Decision, addresses: Addresses | ReferenceAddresses
 ) -> tuple[tuple[float, str, str], ...]:
-    """The dropped documents, the least similar first, and what was kept for each."""
+    """The dropped documents, the least similar first, each with its kept one."""
     dropped = np.flatnonzero(~decision.kept)
     rows = dropped[np.argsort(levels.similarity[dropped], kind="stable")[:MOST_REMOVED]]
     sides = [addresses.of(each).to_pylist() for each in (decision.kept_by[rows], rows)]
@@ -141,7 +141,7 @@ def _removed(
 
 
 def _last_change(names: tuple[str, ...]) -> str:
-    """The day of the newest input, in UTC: the same whenever the report is written."""
+    """The date of the newest input, in UTC, so that every report about it is the same."""
     times = []
     for name in names:
         with suppress(OSError, ValueError):
@@ -292,7 +292,7 @@ def _left_out(levels: Levels, clusters: Clusters, dropped: Flags) -> list[str]:
 
 
 def beside_references(run: Outcome) -> Outcome:
-    """The run with every document of its index after its own: these are kept, and match nothing.
+    """The run with all documents of its index after its own; these are kept and match nothing.
 
     Raises:
         UsageError: If the index's documents did not take part in the search.
@@ -327,7 +327,7 @@ def addresses_of(run: Outcome, own: int) -> Addresses | ReferenceAddresses:
 def texts_with_references(
     texts_of: Callable[[set[int]], dict[int, str]], known: ReferenceIndex | None, decision: Decision
 ) -> Callable[[set[int]], dict[int, str]]:
-    """Texts by number, of the index too if it keeps them."""
+    """A function for texts by number, of the index too if it stores them."""
     references, own = decision.references, decision.kept_by.size
     every = None if references is None else references.every
 
@@ -364,12 +364,12 @@ class Clusters:
     """The clusters of two documents or more.
 
     Args:
-        decision: What the run decided.
+        decision: The run's decision.
         levels: With the similarity of each dropped document and the kept one.
 
     Attributes:
-        names: int64 (c,): the document that names each.
-        sizes: int64 (c,): how many documents it has.
+        names: int64 (c,): the document that names each cluster.
+        sizes: int64 (c,): the number of its documents.
         weakest: float64 (c,): its least similarity of a dropped document and its kept one.
     """
 

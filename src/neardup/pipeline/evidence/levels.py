@@ -35,15 +35,15 @@ class Levels:
     """The result of the search for earlier documents.
 
     Attributes:
-        threshold: The run's own similarity; 0 if it asked for none.
+        threshold: The run's own similarity; 0 if it has none.
         lowest: Least similarity that was searched.
         nearest: int64 (n,): the most similar document that has priority; itself if there is none.
         score: float64 (n,): their similarity, 0 if there is none.
         similarity: float64 (n,): of a dropped document and the one kept for it; 1 of a kept one.
         level: float64 (n,): the document counts as dropped at thresholds up to this one.
         missed: Documents that the search did not reach.
-        work: What it took.
-        joined: Whether there was one.
+        work: The work of the search.
+        joined: Whether there was a search.
     """
 
     threshold: float
@@ -66,7 +66,7 @@ def lowest_threshold(rule: Rule, requested: float | None) -> float:
     """The lowest threshold of the report.
 
     Raises:
-        UsageError: If it is asked to begin above the run's own, or not above 0.
+        UsageError: If the request is above the run's own, or not above 0.
     """
     if not rule.by_features:
         if requested is not None:
@@ -93,9 +93,9 @@ def find_levels(
         sets: The documents' features.
         order: int64 (n,): from the highest priority to the lowest.
         decision: What the run decided.
-        rule: How.
+        rule: Of the run.
         workers: Threads.
-        lowest: As `lowest_threshold` gave it.
+        lowest: From `lowest_threshold`.
         most_pairs: Stop after about this number of verified pairs.
     """
     rows, kept = np.arange(order.size), decision.kept

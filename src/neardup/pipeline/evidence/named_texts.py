@@ -1,4 +1,4 @@
-"""The texts that people name: a file, or a record by the address that result files give it."""
+"""Texts by name: a file, or a record by its address in result files."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def read_document(
     """Read one text: a file, also compressed; a record, as in `news.jsonl:17`; "-" the input.
 
     Args:
-        name: What to read.
-        read: The fields of the text, for records, and what of HTML is read.
-        input_format: Of files, what their names do not tell.
+        name: The file or address.
+        read: The fields of the text, for records, and the part of HTML that is read.
+        input_format: The format of files whose names do not decide it.
 
     Raises:
         UsageError: For a file of records without the number of one.
@@ -80,15 +80,15 @@ def texts_of(
     """Find documents by their ids or addresses, reading every file at most once.
 
     Args:
-        names: Ids where `read` names a field of them, or files are documents; else `file:row`,
-            where the file may also be known by its last part.
-        paths: The inputs that hold them.
+        names: Ids if `read` names a field of ids, or if files are documents; otherwise `file:row`,
+            in which the file may be only its last part.
+        paths: The inputs with them.
         read: The fields of text and id; bad records are passed over.
         tmp: Folder for temporary files.
-        format_name: Of all inputs, if their extensions do not tell.
+        format_name: Of all inputs, if their extensions do not decide.
 
     Returns:
-        The text of each name that was found; of a name that occurs twice, the first.
+        The text of each name that occurs; for a repeated name, the first.
 
     Raises:
         UsageError, FileError, DataError: As when a run reads them.
@@ -122,12 +122,12 @@ def fields_of(
     Args:
         names: As for `texts_of`.
         fields: Names; "author.name" is a nested field.
-        paths: The inputs that hold the documents.
+        paths: The inputs with the documents.
         read: Names the field of the id.
-        format_name: Of all inputs, if their extensions do not tell.
+        format_name: Of all inputs, if their extensions do not decide.
 
     Returns:
-        The values of each name that was found, None where it has none.
+        The values of each name that occurs, None if it has none.
 
     Raises:
         UsageError: If no record has one of the fields, or the inputs are not records.
@@ -185,7 +185,7 @@ def _as_text(value: Any) -> str | None:
 
 
 def _check_record(name: str, path: str, read: ReadOptions, input_format: InputFormat) -> None:
-    """Raise what is wrong with the record of an address, if it is the first bad one of its file."""
+    """Raise the error of an addressed record, if it is the first bad one of its file."""
     for source in open_sources([path], format=input_format):
         try:
             for _ in source.batches(read):
@@ -198,7 +198,7 @@ def _check_record(name: str, path: str, read: ReadOptions, input_format: InputFo
 
 
 def _rows_by_file(names: Collection[str]) -> dict[str, dict[int, str]]:
-    """The addresses among names: for each file, the name that each wanted row has."""
+    """The addresses among names: for each file, the name of each requested row."""
     rows: dict[str, dict[int, str]] = {}
     for name in names:
         address = _ADDRESS.fullmatch(name)
@@ -210,7 +210,7 @@ def _rows_by_file(names: Collection[str]) -> dict[str, dict[int, str]]:
 def _hits(
     source: Source, batch: Batch, ids: pa.Array, rows: dict[str, dict[int, str]]
 ) -> Iterator[tuple[str, int]]:
-    """The wanted documents of a batch: name and place."""
+    """The requested documents of a batch: name and place."""
     if batch.ids is not None:
         for at in np.flatnonzero(pc.is_in(batch.ids, ids).to_numpy(zero_copy_only=False)):
             yield str(batch.ids[int(at)].as_py()), int(at)

@@ -1,4 +1,4 @@
-"""Files that name pairs of documents: duplicates, matches, labels, answers."""
+"""Tables of pairs of documents: duplicates, matches, labels, answers."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class PairRow:
     """One row.
 
     Attributes:
-        first: Id or address of the one document, the kept one of duplicates.
+        first: Id or address of one document, of duplicates the kept one.
         second: Of the other.
         similarity: Theirs, if the row says so.
-        label: Whether they are duplicates; None: the row does not say, or its author is unsure.
+        label: Whether they are duplicates; None if the row does not say, or its author is unsure.
         answered: Whether there is a column of labels.
     """
 
@@ -55,7 +55,7 @@ def pair_rows(
 
     Args:
         path: The table.
-        rows: Those of `read_table`, where reading has begun.
+        rows: From `read_table`, if the caller has opened the table.
 
     Raises:
         UsageError: If it is not a table.
@@ -86,7 +86,7 @@ def pair_rows(
 def result_rows(
     path: str, kind: str, names: Sequence[str]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The rows of what `dedup` wrote as `--kind`, which have these fields; see `read_table`.
+    """The rows of a table that `dedup` wrote as `--kind`, with these fields; see `read_table`.
 
     Raises:
         DataError: If it is another file.

@@ -43,15 +43,15 @@ Values = dict[str, tuple[str | None, ...]]
 
 
 class PairMaker:
-    """Makes what is shown of pairs of documents.
+    """Makes the view of pairs of documents.
 
     Args:
         documents: With their features.
-        texts: Their texts, by number, as far as they are shown.
-        addresses: Theirs, if not the documents' own.
-        fields: Names of the fields that are shown beside the texts.
-        values_of: Gives the values of these fields of documents, by their names.
-        kept: Which documents were kept, if that was decided.
+        texts: Texts by number, of the shown documents.
+        addresses: Addresses, if not the documents' own.
+        fields: Names of the fields that are shown next to the texts.
+        values_of: Returns the values of these fields, by names of documents.
+        kept: Which documents were kept, if there is a decision.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class PairMaker:
         values_of: Callable[[set[str]], Values] | None = None,
         kept: Flags | None = None,
     ) -> None:
-        """Take what measures them."""
+        """Take the documents and their texts."""
         self._kept = kept
         self._documents, self._texts = documents, texts
         self._addresses = addresses or documents.addresses
@@ -73,7 +73,7 @@ class PairMaker:
             self._values |= values_of({str(x) for x in self._addresses.of(rows).to_pylist()})
 
     def name(self, row: int) -> str:
-        """The id or address of a document, cut."""
+        """The id or address of a document, shortened."""
         return str(self._addresses.of(np.array([row]))[0].as_py())[:MOST_OF_A_NAME]
 
     def pair(self, earlier: int, later: int, similarity: float) -> PairShown:
@@ -127,14 +127,14 @@ def pair_of_texts(
     similarity: float | None = None,
     fields: tuple[tuple[str, str | None, str | None], ...] = (),
 ) -> PairShown:
-    """Two texts, whatever run they are of.
+    """The view of two texts from any source.
 
     Args:
         names: Their ids or addresses.
-        texts: They, None where one is not known.
+        texts: Their texts; None if unknown.
         recipe: Of their features and fingerprints.
         measure: Of their similarity.
-        similarity: As it is known already.
+        similarity: Theirs, if it is known already.
         fields: As in `compared_fields`.
     """
     runs, longest, note = _words(*texts)
@@ -153,7 +153,7 @@ def pair_of_texts(
 
 
 def texts_at(sources: Sequence[Source], read: ReadOptions, rows: set[int]) -> dict[int, str]:
-    """The texts of some documents, by their number, cut one character after what is compared.
+    """The texts of some documents, by number, with one character more than is compared.
 
     The inputs are read once more, up to the last of them.
     """
@@ -161,7 +161,7 @@ def texts_at(sources: Sequence[Source], read: ReadOptions, rows: set[int]) -> di
 
 
 def texts_in(batches: Iterable[Batch], rows: set[int]) -> dict[int, str]:
-    """As `texts_at`, of batches."""
+    """As `texts_at`, from batches."""
     texts: dict[int, str] = {}
     sorted_rows = np.array(sorted(rows), np.int64)
     begin = 0
@@ -178,7 +178,7 @@ def texts_in(batches: Iterable[Batch], rows: set[int]) -> dict[int, str]:
 def _words(
     first: str | None, second: str | None
 ) -> tuple[tuple[tuple[str, str], ...] | None, str, str]:
-    """Runs of words, the longest equal one, and what was left out."""
+    """The runs of words, the longest equal run, and a note on what was left out."""
     if first is None or second is None:
         return None, "", "The inputs do not hold both texts."
     notes = []

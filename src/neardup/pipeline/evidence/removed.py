@@ -35,8 +35,8 @@ class RemovedDocument:
         kept: Of the document that was kept for it.
         distance: Of their fingerprints.
         similarity: Of their features, where the run measured it.
-        texts: Of the kept one and of the dropped one; None where the inputs do not hold it.
-        fields: Name of each field asked for, its value in the kept one and in the dropped one.
+        texts: Of the kept one and of the dropped one; None if the inputs lack it.
+        fields: Name of each requested field, its value in the kept one and in the dropped one.
     """
 
     dropped: str
@@ -79,7 +79,7 @@ class RemovedDocument:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """The least similar of what was removed, and how many there are in all."""
+    """The least similar removed documents, and the number of all."""
 
     documents: tuple[RemovedDocument, ...]
     total: int
@@ -93,15 +93,15 @@ def removed_documents(
     format_name: InputFormat | str | None = None,
     fields: Sequence[str] = (),
 ) -> Removed:
-    """Read a duplicates file and the texts that it speaks of, the least similar first.
+    """Read a duplicates file and the texts of its documents, the least similar first.
 
     Args:
         duplicates: As `dedup --duplicates` wrote it.
         inputs: The inputs of that run; by default the files that the addresses name.
         read: The fields of text and id that the run read.
-        most: How many to give; only their texts are held.
-        format_name: Of the inputs, if their extensions do not tell.
-        fields: Of the records, to be given beside the texts.
+        most: The most documents; only their texts are in memory.
+        format_name: Of the inputs, if their extensions do not decide.
+        fields: Fields of the records that are returned with the texts.
 
     Raises:
         UsageError: If it is not a duplicates file, no input is known, or no record has a field.
@@ -171,6 +171,6 @@ def duplicate_rows(duplicates: str) -> Iterator[RemovedDocument]:
 
 
 def _named_files(names: set[str]) -> list[str]:
-    """The files of the addresses among names, as far as they are there."""
+    """The existing files of the addresses among names."""
     files = {re.sub(r":\d+$", "", name) for name in names if re.search(r".:\d+$", name)}
     return sorted(file for file in files if Path(file).is_file())

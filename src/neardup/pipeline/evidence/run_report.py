@@ -1,4 +1,4 @@
-"""Writing the report of a run beside its other outputs."""
+"""The report of a run, as one of its outputs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["check_reference", "check_report", "with_source", "write_report"]
 def check_report(
     outputs: Outputs, rule: Rule, read: ReadOptions, against: Against | None = None
 ) -> None:
-    """Refuse now what could not be reported after hours.
+    """Refuse, before hours of work, a report that cannot be written.
 
     Raises:
         UsageError: For a run by distance, or one that can be resumed, against an index, two fields
@@ -63,7 +63,7 @@ def check_reference(options: ReportOptions | None, reference: ReferenceIndex | N
 
 
 def with_source(options: ReportOptions | None, read: ReadOptions) -> tuple[ReadOptions, bool]:
-    """Read the field of the sources too; and whether documents match only within its values."""
+    """Reading options with the field of the sources, and whether matches stay within its values."""
     if options is None or options.source is None or read.within is not None:
         return read, True
     return replace(read, within=options.source), False
@@ -76,9 +76,9 @@ def write_report(
     written: OutputSet,
     values_of: Callable[[set[str]], Values] | None = None,
 ) -> None:
-    """Write the page, and its numbers if asked for; they appear with the set's other files.
+    """Write the page, and its numbers on request; they appear with the other outputs.
 
-    None writes nothing.
+    With None nothing is written.
     """
     if options is None:
         return

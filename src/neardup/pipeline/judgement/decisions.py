@@ -137,8 +137,8 @@ def decide_again(
 
     Args:
         decision: Without them.
-        decisions: They.
-        documents: They.
+        decisions: The answers.
+        documents: The documents.
         rule: When they match otherwise.
         choice: Whose priorities count.
         limits: Threads.

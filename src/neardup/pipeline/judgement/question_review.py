@@ -45,7 +45,7 @@ class SampledPairs:
     """Candidate pairs with the documents that they are of.
 
     Args:
-        pairs: They.
+        pairs: The pairs.
         names: Ids or addresses of the documents.
         texts: Of the documents.
         documents: How many there are in all inputs.
@@ -70,7 +70,7 @@ def sample_pairs(
     Args:
         paths: Inputs, as for `open_sources`.
         read: Which fields to read.
-        limits: What this may use.
+        limits: Threads, memory and temporary files.
         seed: Of the sample.
         progress: Informed of each step.
         format_name: Format of all inputs; by default their extensions decide.

@@ -50,7 +50,7 @@ class ReviewOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Refuse values out of range."""
         if not 0 < self.precision <= 1:
             raise UsageError(f"precision is {self.precision:g}: use a number above 0, up to 1")
         if self.border is not None and not 0 <= self.border <= 1:
@@ -94,12 +94,12 @@ class Review:
 
     Args:
         pairs: A file of pairs, such as `dedup --duplicates` wrote.
-        paths: The inputs that hold the documents.
+        paths: The inputs with the documents.
         options: How to review.
         recipe: Of the run, for the features that are shown.
         read: As the run read the inputs.
-        format_name: Of the inputs, if their extensions do not tell.
-        fields: Of the records, shown beside the texts.
+        format_name: Of the inputs, if their extensions do not decide.
+        fields: Of the records, shown next to the texts.
 
     Raises:
         UsageError: If the inputs hold none of the documents.
@@ -235,7 +235,7 @@ class Strata:
     """All pairs of a file.
 
     Args:
-        rows: They.
+        rows: The rows.
         border: The similarity to ask about first; by default the least that occurs.
         seed: Of the order.
     """

@@ -47,7 +47,7 @@ class PairShown:
             where a text is not known.
         longest: The longest run of equal words.
         note: What was left out of the runs, or why there are none.
-        fields: Name of each field that is shown beside the text, its value in the first and in the
+        fields: Name of each field that is shown next to the text, its value in the first and in the
             second.
         verdicts: What became of each: "kept" or "dropped"; empty where nothing was decided.
     """
@@ -126,7 +126,7 @@ class Report:
         clusters: Groups of two documents or more.
         text_bytes: Bytes of all documents' text, and of the dropped ones'.
         threshold: The run's own; 0 where it asked for none.
-        measure: What similarity is.
+        measure: The measure of similarity.
         policy: "greedy" or "components".
         curve: Thresholds, ascending.
         joined: Whether the earlier documents below the threshold were searched.

@@ -40,9 +40,9 @@ def match(
     only a greedy search on features may have any.
 
     Args:
-        documents: They.
+        documents: The documents.
         rule: When they match.
-        choice: Which are kept.
+        choice: Which documents are kept.
         limits: Threads, and the plan of a search on fingerprints.
         work: Told what a greedy search on features took.
         decided: int64: documents that match nothing any more, since that is decided.

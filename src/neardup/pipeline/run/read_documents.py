@@ -222,7 +222,7 @@ class Reader:
         keep_features: Keep the features even if the search does not need them.
         restrict: Documents match only within a group, if the batches have any; else groups are
             noted only.
-        progress: Told where the search is, in bytes of features.
+        progress: Shows the progress, in bytes of features.
 
     Attributes:
         workers: Threads, as in the limits.
@@ -262,7 +262,7 @@ class Reader:
         self._fingerprinter = self._new_fingerprinter()
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:

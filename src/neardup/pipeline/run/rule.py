@@ -36,7 +36,7 @@ class Rule:
         similarity: Least similarity of the feature sets; 0.8 by default, without a distance.
         distance: Most bits in which fingerprints may differ.
         verify: With a distance: least similarity as well.
-        measure: What similarity is: "jaccard", "cosine", "containment" or "dice".
+        measure: The measure of similarity: "jaccard", "cosine", "containment" or "dice".
         recipe: How a document becomes features and a fingerprint.
 
     Raises:

@@ -195,7 +195,7 @@ class RunFolder:
             self.path.rmdir()
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -61,7 +61,7 @@ class ReportOptions:
         summary: Write the numbers to this JSON file as well.
         command: What repeats the run; shown if given.
         seed: Of the clusters shown at random.
-        fields: Of the records, shown beside the compared texts.
+        fields: Of the records, shown next to the compared texts.
 
     Raises:
         UsageError: For a path that is none of a page.
@@ -76,7 +76,7 @@ class ReportOptions:
     fields: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Refuse values out of range."""
         check_page(self.path)
 
     @property
@@ -161,7 +161,7 @@ def write_result_tables(
 
 
 def check_outputs(sources: Sequence[Source], outputs: Outputs, written: OutputSet) -> None:
-    """Refuse now what could not be written after hours of reading."""
+    """Refuse, before hours of reading, outputs that cannot be written."""
     planned = [] if outputs.kept is None else plan_outputs(sources, outputs.kept)
     into_folder = outputs.kept is not None and is_folder(outputs.kept)
     for path in filter(None, (outputs.duplicates, outputs.clusters)):

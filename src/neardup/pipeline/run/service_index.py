@@ -86,7 +86,7 @@ class ServiceIndex:
         return Question(self.recipe, self.similarity, self.measure)
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -514,7 +514,7 @@ class Outcome:
         decision: What was decided about the run's own.
         rule: When documents matched.
         choice: Which were kept.
-        limits: What a report may use.
+        limits: The resources of a report.
         rejected: Records that could not be used.
         field: What the groups of the documents are; None: there are none.
     """

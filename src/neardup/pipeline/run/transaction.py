@@ -58,7 +58,7 @@ class Transaction:
         sources: The inputs.
         outputs: Where to write.
         options: What tells the run from another, as `described` gives it.
-        limits: What it may use.
+        limits: The resources of the run.
         reference: An index that came before.
         skip_errors: As in ReadOptions.
         state: The data files of its state.
@@ -114,7 +114,7 @@ class Transaction:
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -79,7 +79,7 @@ class RadixSpool:
             file.close()
 
     def close(self) -> None:
-        """Give the disk space back."""
+        """Free the disk space."""
         for file in self._files:
             file.close()
 

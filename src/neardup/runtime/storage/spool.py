@@ -109,7 +109,7 @@ class FeatureSpool:
             raise spill_error(self._tmp, "features", error) from None
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -57,7 +57,7 @@ class TemporaryRows:
         write_all(self.fd, memoryview(data).cast("B"), offset, self._tmp)
 
     def close(self) -> None:
-        """Give the disk space back."""
+        """Free the disk space."""
         self._file.close()
 
 
