@@ -49,9 +49,12 @@ def reference() -> str:
         for command in app.registered_commands
     ]
     for group in app.registered_groups:
-        found = group.typer_instance
-        name = f"neardup {found.info.name}"
-        pages += [_command_page(command.callback, name) for command in found.registered_commands]
+        subapp = group.typer_instance
+        parent = f"neardup {subapp.info.name}"
+        pages += [
+            _command_page(command.callback, parent, command.name)
+            for command in subapp.registered_commands
+        ]
     return "\n".join([INTRODUCTION, *pages])
 
 

@@ -26,17 +26,18 @@ class Reading:
         input_option(
             "--text",
             metavar="FIELD[,FIELD]",
-            help="Field with the text; doc.body is a field in a field.",
+            help="Field with the text; doc.body is a nested field.",
         ),
     ] = "text"
     id_field: Annotated[
-        str | None, input_option("--id", metavar="FIELD", help="Field with the id; else file:row.")
+        str | None,
+        input_option("--id", metavar="FIELD", help="Field with the id; by default file:row."),
     ] = None
     format_name: Annotated[
         str | None,
         input_option(
             "--format",
-            help="Of all inputs: jsonl, json (an array), csv, tsv, parquet, arrow, excel (or"
+            help="Format of all inputs: jsonl, json (an array), csv, tsv, parquet, arrow, excel (or"
             " excel:SHEET), mbox, warc, or text (each file is a document).",
         ),
     ] = None
@@ -45,8 +46,7 @@ class Reading:
         input_option(
             "--delimiter",
             metavar="CHAR",
-            help="Between the fields of CSV, such as ';' or tab; by default the first lines"
-            " decide.",
+            help="Delimiter of CSV, such as ';' or tab; by default the first lines decide.",
         ),
     ] = None
     encoding: Annotated[
@@ -54,7 +54,8 @@ class Reading:
         input_option(
             "--encoding",
             metavar="NAME",
-            help="Of texts, JSON lines and CSV, such as cp1252 or utf-16; by default UTF-8.",
+            help="Encoding of texts, JSON lines and CSV, such as cp1252 or utf-16; by default"
+            " UTF-8.",
         ),
     ] = None
     records: Annotated[
@@ -62,7 +63,7 @@ class Reading:
         input_option(
             "--records",
             metavar="PATH",
-            help="Of JSON documents: the list of records, such as data or result.items.",
+            help="Path of the list of records in JSON documents, such as data or result.items.",
         ),
     ] = None
     extract: Annotated[
@@ -70,7 +71,8 @@ class Reading:
         input_option(
             "--extract",
             metavar="main|trafilatura|all|none",
-            help="Of HTML compare the main content, all visible text or the markup too; by default"
+            help="Part of HTML to compare: the main content, all visible text, or the markup"
+            " too; by default"
             " main for .html files.",
         ),
     ] = None
@@ -78,7 +80,8 @@ class Reading:
         str, input_option("--on-error", help="Bad records: stop, or skip them.")
     ] = "stop"
     rejects: Annotated[
-        str | None, input_option("--rejects", metavar="FILE", help="Keep skipped records here.")
+        str | None,
+        input_option("--rejects", metavar="FILE", help="Write skipped records to this file."),
     ] = None
 
     @property

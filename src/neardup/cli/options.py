@@ -31,7 +31,7 @@ Wait = Annotated[
     typer.Option(
         "--wait",
         metavar="TIME",
-        help="Wait so long while another process writes to the index: 60s, 5m.",
+        help="Wait up to this time while another process writes to the index: 60s, 5m.",
         show_default="0s",
     ),
 ]
@@ -101,7 +101,7 @@ ExactDistance = Annotated[
         "-k",
         parser=whole(0),
         metavar="BITS",
-        help="Match by fingerprint instead: bits that may differ.",
+        help="Match by fingerprints instead: the most bits that may differ.",
     ),
 ]
 Similarity = Annotated[
@@ -138,13 +138,15 @@ Measure = Annotated[
 Memory = Annotated[str | None, run_option("--memory", metavar="SIZE", help="Budget, such as 2G.")]
 RecordMemory = Annotated[
     str | None,
-    run_option("--memory", metavar="SIZE", help="Such as 2G: one document may have a 16th of it."),
+    run_option(
+        "--memory", metavar="SIZE", help="Budget, such as 2G: one document may take a 16th of it."
+    ),
 ]
-EngineName = Annotated[str, run_option("--engine", help="local, or spark: the same result.")]
+EngineName = Annotated[str, run_option("--engine", help="local, or spark with the same result.")]
 Master = Annotated[
     str | None,
     run_option(
-        metavar="URL", help="Of spark: sail, local[2], spark://..., sc://... (default: sail)"
+        metavar="URL", help="Master of spark: sail, local[2], spark://..., sc://... (default: sail)"
     ),
 ]
 Within = Annotated[
@@ -169,7 +171,8 @@ Plan = Annotated[str, match_option("--plan", help=f"Search: {listed_plans(JOIN_P
 Keep = Annotated[
     str,
     keep_option(
-        help="Which to keep: first, last, longest, max:FIELD or min:FIELD (numbers), newest:FIELD"
+        help="The document to keep: first, last, longest, max:FIELD or min:FIELD (numbers),"
+        " newest:FIELD"
         " or oldest:FIELD (dates)."
     ),
 ]
@@ -178,11 +181,14 @@ DateFormat = Annotated[
     keep_option(
         "--date-format",
         metavar="FORMAT",
-        help="Of dates that are texts, such as %d.%m.%Y; by default ISO 8601.",
+        help="Format of dates that are texts, such as %d.%m.%Y; by default ISO 8601.",
     ),
 ]
 Policy = Annotated[
-    str, keep_option(help="greedy: drop what matches a kept one. components: transitive.")
+    str,
+    keep_option(
+        help="greedy: drop documents that match a kept one. components: follow chains of matches."
+    ),
 ]
 ReportFrom = Annotated[
     float | None,
@@ -190,16 +196,18 @@ ReportFrom = Annotated[
         "--report-from",
         parser=number_to_one,
         metavar="S",
-        help="Least similarity that the report looks at. (default: the threshold less 0.1)",
+        help="Least similarity in the report. (default: the threshold less 0.1)",
     ),
 ]
 SourceField = Annotated[
     str | None,
-    results_option("--source", metavar="FIELD", help="Field by which the report counts."),
+    results_option("--source", metavar="FIELD", help="Field by which the report counts documents."),
 ]
 SummaryFile = Annotated[
     str | None,
-    results_option("--summary", metavar="FILE.json", help="Write the report's numbers here."),
+    results_option(
+        "--summary", metavar="FILE.json", help="Write the report's numbers to this file."
+    ),
 ]
 
 
@@ -208,7 +216,7 @@ ShownFields = Annotated[
     typer.Option(
         "--fields",
         metavar="FIELD[,FIELD]",
-        help="Show these fields of the records beside the compared text.",
+        help="Show these fields of the records next to the compared text.",
     ),
 ]
 

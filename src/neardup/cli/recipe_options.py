@@ -94,14 +94,17 @@ Stopwords = Annotated[
 Language = Annotated[str | None, recipe_option(help="tr or az: fold I and İ as Turkish does.")]
 FoldChinese = Annotated[
     str | None,
-    recipe_option("--fold-chinese", help="simplified or traditional: one way of writing Chinese."),
+    recipe_option(
+        "--fold-chinese", help="simplified or traditional: convert Chinese to one script."
+    ),
 ]
 Ignore = Annotated[
     str | None,
     recipe_option(
         metavar="NAMES",
-        help="Left out of texts first: some of accents, digits, joiners, tatweel, vowel-signs,"
-        " zero-width, with commas.",
+        help="Signs to remove from texts first: some of accents, digits, joiners, tatweel,"
+        " vowel-signs,"
+        " zero-width, separated by commas.",
     ),
 ]
 Dictionary = Annotated[
@@ -163,7 +166,7 @@ _RECIPE_OPTIONS: Final = {
 
 
 _SHOWN: Final = ("recipe", "preset", "tokens", "ngram")
-_MORE: Final = "\n\n    Further options of the recipe are those of neardup fingerprint."
+_MORE: Final = "\n\n    neardup fingerprint --help has further options of the recipe."
 
 
 def takes_recipe(

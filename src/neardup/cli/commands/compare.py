@@ -36,7 +36,7 @@ def compare(
     json: shared.Json = False,
     made: Recipe,
 ) -> None:
-    """Show two documents' fingerprints, their distance, and how alike their features are.
+    """Show two documents' fingerprints, their distance, and the similarity of their features.
 
     Examples:
     neardup compare LICENSE README.md --ngram 1

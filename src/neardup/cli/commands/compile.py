@@ -17,15 +17,15 @@ def compile_kernels(
         typer.Option(
             "--into",
             metavar="DIR",
-            help="Folder for the compiled kernels; runs find it where NUMBA_CACHE_DIR names it."
-            " By default next to the package.",
+            help="Folder for the compiled kernels, which runs find if NUMBA_CACHE_DIR names"
+            " it; by default next to the package.",
         ),
     ] = None,
 ) -> None:
     """Compile all kernels ahead of the first run, such as when an image is built.
 
-    Later runs only read them: the folder may be read-only then, and owned by somebody else. For
-    machines with an older CPU than this one, set NUMBA_CPU_NAME=x86-64-v3, or what they have, here.
+    Later runs only read them, so the folder may be read-only and have another owner. For
+    machines with an older CPU than this one, set NUMBA_CPU_NAME=x86-64-v3, or their CPU.
 
     Example:
     neardup compile --into /tmp/neardup-kernels

@@ -51,7 +51,7 @@ def decontaminate(
     found: Annotated[
         str | None,
         shared.results_option(
-            "--found", metavar="FILE", help="Write what was found, and where, here."
+            "--found", metavar="FILE", help="Write the findings, with their places, to this table."
         ),
     ] = None,
     report: Annotated[
@@ -75,7 +75,7 @@ def decontaminate(
             "--run",
             parser=shared.whole(2),
             metavar="WORDS",
-            help="Or this many words in a row; alone, it is the only rule.",
+            help="Or this number of words in a row; alone, it is the only rule.",
         ),
     ] = None,
     rule: Annotated[
@@ -91,7 +91,7 @@ def decontaminate(
         shared.match_option(
             "--parts",
             metavar="FIELD[,FIELD]",
-            help="Fields of the questions, looked for apart; by default the documents' --text.",
+            help="Fields of the questions, searched separately; by default the documents' --text.",
         ),
     ] = None,
     common: Annotated[
@@ -100,7 +100,7 @@ def decontaminate(
             "--common",
             parser=shared.number_to_one,
             metavar="SHARE",
-            help="What more than this share of the documents have in common is not a leak.",
+            help="Text that more than this share of the documents have is not a leak.",
         ),
     ] = None,
     cut: Annotated[
@@ -124,7 +124,9 @@ def decontaminate(
     question_id: Annotated[
         str | None,
         shared.input_option(
-            "--question-id", metavar="FIELD", help="Of the questions; by default --id."
+            "--question-id",
+            metavar="FIELD",
+            help="Field with the id of a question; by default --id.",
         ),
     ] = None,
     *,
@@ -147,12 +149,13 @@ def decontaminate(
     resume: Annotated[
         str | None,
         shared.run_option(
-            metavar="DIR", help="Keep the run's state here: killed, it goes on when run again."
+            metavar="DIR",
+            help="Folder for the run's state: after a kill the same command continues.",
         ),
     ] = None,
     json: shared.Json = False,
 ) -> None:
-    """Is the test in the training data? Leave out documents that hold questions of a benchmark.
+    """Is the test in the training data? Leave out documents that contain questions of a benchmark.
 
     Examples:
     neardup decontaminate train.jsonl --against mmlu.jsonl gsm8k.parquet -o clean.jsonl

@@ -41,17 +41,17 @@ def dedup(
     duplicates: Annotated[
         str | None,
         shared.results_option(
-            metavar="FILE", help="Write dropped, kept, distance, similarity here."
+            metavar="FILE", help="Write dropped, kept, distance and similarity to this table."
         ),
     ] = None,
     clusters: Annotated[
         str | None,
-        shared.results_option(metavar="FILE", help="Write every document's cluster here."),
+        shared.results_option(metavar="FILE", help="Write every document's cluster to this table."),
     ] = None,
     csv_safe: shared.CsvSafe = False,
     report: Annotated[
         str | None,
-        shared.results_option(metavar="FILE.html", help="Write a page about the run here."),
+        shared.results_option(metavar="FILE.html", help="Write a page about the run to this file."),
     ] = None,
     report_from: shared.ReportFrom = None,
     source: shared.SourceField = None,
@@ -63,7 +63,8 @@ def dedup(
     resume: Annotated[
         str | None,
         shared.run_option(
-            metavar="DIR", help="Keep the run's state here: killed, it goes on when run again."
+            metavar="DIR",
+            help="Folder for the run's state: after a kill the same command continues.",
         ),
     ] = None,
     json: shared.Json = False,
@@ -72,7 +73,8 @@ def dedup(
         shared.match_option(
             "--against",
             metavar="INDEX|URL|FILE...",
-            help="Drop what matches a document of an index (a folder, or neardup serve) or files.",
+            help="Drop documents that match one of an index (a folder, or neardup serve) or"
+            " of files.",
         ),
     ] = None,
     only_against: Annotated[
@@ -82,7 +84,8 @@ def dedup(
         ),
     ] = False,
     update: Annotated[
-        bool, shared.keep_option("--update", help="With --against: add what is kept to the index.")
+        bool,
+        shared.keep_option("--update", help="With --against: add the kept documents to the index."),
     ] = False,
     wait: shared.Wait = None,
     own_ids: Annotated[
@@ -90,13 +93,14 @@ def dedup(
         shared.match_option(
             "--own-ids",
             metavar="WHAT",
-            help="With --against: seen compares with a document's own id there too, keep does not.",
+            help="With --against: seen also compares a document with the version of its own"
+            " id, keep does not.",
         ),
     ] = "seen",
     decisions: Annotated[
         str | None,
         shared.match_option(
-            metavar="FILE.jsonl", help="Answers of neardup review, taken as given."
+            metavar="FILE.jsonl", help="Answers of neardup review, which override the matching."
         ),
     ] = None,
     dry_run: Annotated[
@@ -106,7 +110,7 @@ def dedup(
     master: shared.Master = None,
     made: Parts,
 ) -> None:
-    """Remove near-duplicate documents; what is kept stays byte for byte.
+    """Remove near-duplicate documents; kept records stay byte for byte.
 
     Examples:
     neardup dedup news.jsonl -o unique.jsonl

@@ -24,7 +24,7 @@ def fingerprint(
             "--output",
             "-o",
             metavar="FPS.parquet",
-            help="Fingerprint file; .csv or .jsonl to load.",
+            help="Fingerprint file; .csv or .jsonl for loading into a database.",
         ),
     ],
     form: Annotated[

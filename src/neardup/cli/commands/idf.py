@@ -31,7 +31,8 @@ def learn(
     inputs: shared.Inputs,
     output: _Output,
     limit: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Most features to keep; the rarest go.")
+        int,
+        typer.Option(min=1, metavar="N", help="The most features to keep; the rarest are dropped."),
     ] = 1 << 23,
     *,
     reading: Reading,
@@ -39,7 +40,7 @@ def learn(
     memory: shared.RecordMemory = None,
     made: Recipe,
 ) -> None:
-    """Count in how many documents each feature is, in one pass and bounded memory.
+    """Count the documents that have each feature, in one pass and bounded memory.
 
     Example:
     neardup idf learn news.jsonl -o news.idf --ngram 1
@@ -71,7 +72,7 @@ def merge(
     ],
     output: _Output,
 ) -> None:
-    """Add up tables that were learned from different documents with one recipe.
+    """Add up tables learned from different documents with one recipe.
 
     Example:
     neardup idf merge monday.idf tuesday.idf -o week.idf

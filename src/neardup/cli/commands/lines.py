@@ -21,12 +21,16 @@ def lines(
     ],
     cut: Annotated[
         str | None,
-        shared.results_option("--cut", metavar="FILE", help="Write what was cut here."),
+        shared.results_option(
+            "--cut", metavar="FILE", help="Write the cut paragraphs or lines to this table."
+        ),
     ] = None,
     unit: Annotated[
         str,
         shared.match_option(
-            "--unit", metavar="paragraph|line", help="What is compared, and cut whole."
+            "--unit",
+            metavar="paragraph|line",
+            help="The unit that is compared, and cut as a whole.",
         ),
     ] = "paragraph",
     seen_in: Annotated[
@@ -35,7 +39,7 @@ def lines(
             "--seen-in",
             parser=shared.whole(2),
             metavar="N",
-            help="Cut units that this many documents have, or more.",
+            help="Cut units that at least this number of documents have.",
         ),
     ] = 5,
     min_words: Annotated[
@@ -44,13 +48,13 @@ def lines(
             "--min-words",
             parser=shared.whole(1),
             metavar="N",
-            help="Cut nothing that has fewer words.",
+            help="Never cut a unit of fewer words.",
         ),
     ] = 5,
     keep: Annotated[
         str,
         shared.match_option(
-            "--keep", metavar="first|none", help="Leave the first of equal ones, or none."
+            "--keep", metavar="first|none", help="Leave the first of equal units, or none."
         ),
     ] = "first",
     *,

@@ -20,7 +20,8 @@ def pairs(
         list[str],
         typer.Argument(
             metavar="FPS.parquet...",
-            help="Fingerprint files, folders of them or 'patterns*'; rows are numbered through.",
+            help="Fingerprint files, folders of them or 'patterns*'; rows are numbered across"
+            " files.",
             show_default=False,
         ),
     ],
@@ -47,8 +48,8 @@ def pairs(
         shared.match_option(
             "--against",
             metavar="OLD.parquet",
-            help="Pairs of the new FPS.parquet, held in memory, with these, which pass by once; may"
-            " be given often.",
+            help="Pairs of the new FPS.parquet, in memory, with these, which are read once;"
+            " may be repeated.",
         ),
     ] = None,
     distance: shared.Distance = 3,

@@ -18,23 +18,25 @@ __all__ = ["serve"]
 def serve(
     folder: Folder,
     host: Annotated[
-        str, typer.Option(metavar="HOST", help="Address; other than loopback it needs keys.")
+        str, typer.Option(metavar="HOST", help="Address; any except loopback requires --keys.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(parser=shared.whole(0), metavar="N", help="0: one that is free.")
+        int, typer.Option(parser=shared.whole(0), metavar="N", help="Port; 0 for a free one.")
     ] = 8080,
     resp: Annotated[
         int | None,
         typer.Option(
-            parser=shared.whole(0), metavar="N", help="For clients of Redis too: BF.ADD, BF.EXISTS."
+            parser=shared.whole(0),
+            metavar="N",
+            help="Port for clients of Redis: BF.ADD, BF.EXISTS.",
         ),
     ] = None,
     keys: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A line each: read KEY, or write KEY."),
+        typer.Option(metavar="FILE", help="File of lines: read KEY, or write KEY."),
     ] = None,
     readonly: Annotated[
-        bool, typer.Option("--readonly", help="Answer queries only, beside a process that writes.")
+        bool, typer.Option("--readonly", help="Only answer queries, while another process writes.")
     ] = False,
     similarity: Annotated[
         float | None,
@@ -45,27 +47,28 @@ def serve(
     ] = None,
     question: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.toml", help="As --similarity: what calibrate wrote."),
+        typer.Option(metavar="FILE.toml", help="Instead of --similarity: a file of calibrate."),
     ] = None,
     store: Annotated[
         str | None,
         typer.Option(
-            metavar="KIND", help="What an index that is made keeps of documents: text, or none."
+            metavar="KIND", help="Stored content of documents in a new index: text, or none."
         ),
     ] = None,
     max_age: Annotated[
         str | None,
-        typer.Option(metavar="T", help="Remove what is older: 30d, 12h, 90m or 45s."),
+        typer.Option(metavar="T", help="Remove older documents: 30d, 12h, 90m or 45s."),
     ] = None,
     age: Annotated[
-        str, typer.Option(metavar="added|seen", help="What --max-age counts from.")
+        str, typer.Option(metavar="added|seen", help="Time from which --max-age counts.")
     ] = "added",
     backups: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where POST /v1/backup puts copies.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Folder for the copies of POST /v1/backup."),
     ] = None,
     origin: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Of web pages that may call: https://example.org."),
+        typer.Option(metavar="URL", help="Origin of web pages that may call: https://example.org."),
     ] = None,
     wait: shared.Wait = None,
     log_requests: Annotated[
@@ -75,10 +78,10 @@ def serve(
     """Answer "have I seen this?" over HTTP: one index a process, safe against crashes.
 
     Requires the extra serve. The log goes to the standard error, a line of JSON each.
-    SIGTERM and Ctrl-C end it in good order.
+    SIGTERM and Ctrl-C end it in an orderly way.
 
     Pages for the browser: / asks what is near a text, and shows the state; /compare shows two texts
-    and their fingerprints. Pairs are judged by neardup review.
+    and their fingerprints. Use neardup review to judge pairs.
 
     Examples:
     neardup serve seen.index --similarity 0.8

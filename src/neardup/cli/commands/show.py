@@ -32,19 +32,23 @@ def show(
     duplicates: Annotated[
         str,
         typer.Argument(
-            metavar="DUPLICATES", help="What dedup --duplicates wrote.", show_default=False
+            metavar="DUPLICATES", help="The table of dedup --duplicates.", show_default=False
         ),
     ],
     inputs: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[IN...]",
-            help="The run's inputs; by default those that it had, or that DUPLICATES names.",
+            help="The run's inputs; by default the stored ones, or the files that DUPLICATES"
+            " names.",
             show_default=False,
         ),
     ] = None,
     number: Annotated[
-        int, typer.Option("--show", min=1, metavar="N", help="How many, least similar first.")
+        int,
+        typer.Option(
+            "--show", min=1, metavar="N", help="Number of documents, least similar first."
+        ),
     ] = 20,
     context: Annotated[
         int,
@@ -54,12 +58,12 @@ def show(
     *,
     reading: Reading,
     memory: shared.RecordMemory = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
 ) -> None:
-    """Show each removed document beside the kept one, word by word, least similar first.
+    """Show each removed document next to the kept one, word by word, least similar first.
 
-    --text, --id, --encoding and the like are those of the run, which are kept beside DUPLICATES, in
-    .NAME.options.json; give them where that file is not.
+    --text, --id, --encoding and others are those of the run, stored next to DUPLICATES, in
+    .NAME.options.json; name them if that file is missing.
 
     Examples:
     neardup show dropped.csv

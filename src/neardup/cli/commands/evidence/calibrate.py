@@ -40,7 +40,7 @@ def calibrate(
         typer.Option(
             parser=shared.whole(2),
             metavar="N",
-            help="Documents to look at, at random. (default: 20000)",
+            help="Size of the random sample of documents. (default: 20000)",
         ),
     ] = None,
     lowest: Annotated[
@@ -66,7 +66,7 @@ def calibrate(
         typer.Option(
             parser=shared.number_to_one,
             metavar="R",
-            help="What the advised distance should find. (default: 0.95)",
+            help="Share that the advised distance should find. (default: 0.95)",
         ),
     ] = None,
     measure: shared.Measure = None,
@@ -87,10 +87,10 @@ def calibrate(
 ) -> None:
     """Find, without labels, the question that finds copies, or show what each threshold finds.
 
-    Edits of known kinds are planted in a sample of the documents: the table says what each question
-    finds of them, and what it matches beside. With --similarity, --lowest, --sample, --recall,
-    --measure, --report or a recipe it tells of that recipe what each threshold and distance would
-    find, and what they would take.
+    It plants edits of known kinds in a sample of the documents. The table says what each question
+    finds of them, and what else it matches. With --similarity, --lowest, --sample, --recall,
+    --measure, --report or a recipe it tells for that recipe what each threshold and distance would
+    find, and what they would cost.
 
     Examples:
     neardup calibrate news.jsonl -o question.toml

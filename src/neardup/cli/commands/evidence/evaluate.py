@@ -23,7 +23,7 @@ __all__ = ["evaluate"]
 def evaluate(
     docs: Annotated[
         list[str],
-        typer.Option("--docs", metavar="IN", help="Files of documents; may be given often."),
+        typer.Option("--docs", metavar="IN", help="Files of documents; may be repeated."),
     ],
     labels: Annotated[
         str,
@@ -37,7 +37,7 @@ def evaluate(
         typer.Option(
             "--also",
             metavar="TOKENS:N|FILE",
-            help="Another recipe beside, such as chars:5 or one as JSON; may be given often.",
+            help="A further recipe to compare, such as chars:5 or a JSON file; may be repeated.",
         ),
     ] = None,
     lowest: shared.Lowest = 0.5,

@@ -23,14 +23,14 @@ def report(
     duplicates: Annotated[
         str,
         typer.Argument(
-            metavar="DUPLICATES", help="What dedup --duplicates wrote.", show_default=False
+            metavar="DUPLICATES", help="The table of dedup --duplicates.", show_default=False
         ),
     ],
     inputs: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[IN...]",
-            help="The run's inputs; by default those that it had.",
+            help="The run's inputs; by default the stored ones.",
             show_default=False,
         ),
     ] = None,
@@ -38,7 +38,7 @@ def report(
         str, typer.Option("--output", "-o", metavar="FILE.html", help="The page to write.")
     ] = "report.html",
     clusters: Annotated[
-        str | None, typer.Option(metavar="FILE", help="What dedup --clusters wrote.")
+        str | None, typer.Option(metavar="FILE", help="The table of dedup --clusters.")
     ] = None,
     similarity: shared.Similarity = None,
     distance: shared.ExactDistance = None,
@@ -61,8 +61,8 @@ def report(
 ) -> None:
     """Write the report of a run from its result files and its inputs.
 
-    The run's inputs and options are kept beside DUPLICATES, in .NAME.options.json; give them where
-    that file is not. The decision is taken as it is, not made again.
+    The run's inputs and options are stored next to DUPLICATES, in .NAME.options.json; name them if
+    that file is missing. The decision of the run is used, not made again.
 
     Examples:
     neardup report dropped.csv --fields Email,Date

@@ -30,8 +30,8 @@ def review(
         str,
         typer.Argument(
             metavar="PAIRS",
-            help="What dedup --duplicates wrote, or a table with two columns of ids; with -o, the"
-            " first input.",
+            help="The table of dedup --duplicates, or one with two columns of ids; with -o,"
+            " the first input.",
             show_default=False,
         ),
     ],
@@ -45,11 +45,11 @@ def review(
             "--output",
             "-o",
             metavar="FILE.toml",
-            help="Find the question: write here the one that agrees best with the answers.",
+            help="Find the question: write the one that agrees best with the answers to this file.",
         ),
     ] = None,
     answers: Annotated[
-        str, typer.Option(metavar="FILE.jsonl", help="Keeps the answers; what is there counts.")
+        str, typer.Option(metavar="FILE.jsonl", help="File of answers; existing ones count.")
     ] = "answers.jsonl",
     similarity: Annotated[
         float | None,
@@ -65,7 +65,7 @@ def review(
         typer.Option(
             parser=shared.number_to_one,
             metavar="P",
-            help="Which a threshold is to reach. (default: 0.95)",
+            help="Precision that a threshold should reach. (default: 0.95)",
         ),
     ] = None,
     port: Annotated[
@@ -73,7 +73,7 @@ def review(
         typer.Option(
             parser=shared.whole(0),
             metavar="N",
-            help="If it is taken, the next; 0: one that is free.",
+            help="The next one if it is taken; 0 for a free one.",
         ),
     ] = 0,
     open_browser: Annotated[
@@ -89,10 +89,10 @@ def review(
 ) -> None:
     """Judge pairs in the browser, on this machine: y, n, u, and b to go back.
 
-    Each answer is on disk before the next pair is shown. The page tells the precision that the
-    answers make likely, and the threshold that reaches the one you want. With -o no pairs are
-    named: those of the documents are shown on which questions disagree, and the question that
-    agrees best with some thirty answers is written. Ctrl-C ends it.
+    Each answer is on disk before the next pair is shown. The page shows the precision that the
+    answers make likely, and the threshold that reaches a given one. With -o, name no pairs:
+    it shows pairs of the documents on which questions disagree, and writes the question that
+    agrees best with some thirty answers. Ctrl-C ends it.
 
     Examples:
     neardup review dropped.csv news.jsonl --id id --answers answers.jsonl

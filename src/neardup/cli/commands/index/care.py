@@ -25,10 +25,10 @@ __all__ = ["backup", "check", "compact", "expire", "remove", "restore", "stats"]
 _MaxAge = Annotated[
     str,
     typer.Option(
-        "--max-age", metavar="AGE", help="Remove what was added longer ago: 90s, 15m, 12h, 30d."
+        "--max-age", metavar="AGE", help="Remove documents added longer ago: 90s, 15m, 12h, 30d."
     ),
 ]
-_Yes = Annotated[bool, typer.Option("--yes", help="Remove all documents without a question.")]
+_Yes = Annotated[bool, typer.Option("--yes", help="Remove all documents without asking.")]
 
 
 def remove(
@@ -55,9 +55,9 @@ def remove(
 
 
 def expire(folder: Folder, max_age: _MaxAge, yes: _Yes = False, wait: shared.Wait = None) -> None:
-    """Remove the documents that were added longer ago than an age.
+    """Remove the documents older than an age.
 
-    Where that is all of them, it asks on a terminal, and elsewhere needs --yes.
+    If that is all of them, it asks on a terminal, and elsewhere requires --yes.
 
     Example:
     neardup index expire seen.index --max-age 30d
@@ -112,7 +112,7 @@ def backup(
 ) -> None:
     """Copy the last commit of an index to a new folder, also while a service writes to it.
 
-    Files that never change are linked on the same disk, so that it takes little time and room.
+    On the same disk, files that never change are linked, which takes little time and space.
 
     Example:
     neardup index backup seen.index seen.backup
@@ -127,7 +127,7 @@ def backup(
 
 def restore(
     source: Annotated[
-        str, typer.Argument(metavar="COPY", help="What backup made.", show_default=False)
+        str, typer.Argument(metavar="COPY", help="A folder from backup.", show_default=False)
     ],
     folder: Annotated[str, typer.Argument(metavar="DIR", help="A new folder.", show_default=False)],
 ) -> None:
@@ -145,7 +145,7 @@ def restore(
 
 
 def compact(folder: Folder, wait: shared.Wait = None) -> None:
-    """Bring an index into one piece and give back the room of removed documents.
+    """Merge an index into one segment and free the space of removed documents.
 
     Example:
     neardup index compact seen.index

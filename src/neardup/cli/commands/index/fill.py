@@ -57,23 +57,24 @@ def create(
     store: Annotated[
         str | None,
         typer.Option(
-            help="Kept of documents: none; features, for verification by similarity; text.",
+            help="Stored content of documents: none; features, for verification by"
+            " similarity; text.",
             show_default="features by similarity, else none",
         ),
     ] = None,
     no_recipe: Annotated[
-        bool, typer.Option("--no-recipe", help="Take ready-made fingerprints of --bits only.")
+        bool, typer.Option("--no-recipe", help="Accept only fingerprints, of --bits.")
     ] = False,
     *,
     made: Parts,
 ) -> None:
-    """Make an empty index; what it is made for and its recipe stay as they are.
+    """Make an empty index; its recipe and threshold cannot be changed later.
 
-    It is by similarity, by default from 0.7, or with --distance by fingerprints. What says
-    something of fingerprints alone needs --distance: --plan, --preset, --bits and --no-recipe.
+    It is by similarity, by default from 0.7, or with --distance by fingerprints. Options that
+    only concern fingerprints require --distance: --plan, --preset, --bits and --no-recipe.
 
-    With --store text the texts are kept, compressed, and read again by id; after remove and
-    compact nothing of a removed one is left on the disk.
+    With --store text the index stores compressed texts, which are read by id; after remove and
+    compact nothing of a removed text is left on the disk.
 
     Examples:
     neardup index create seen.index --similarity 0.8
@@ -135,13 +136,13 @@ def add(
     folder: Folder,
     inputs: shared.Inputs,
     if_new: Annotated[
-        bool, typer.Option("--if-new", help="Leave out what another stored document is near to.")
+        bool, typer.Option("--if-new", help="Leave out documents near another stored one.")
     ] = False,
     stored: Annotated[
         str | None,
         typer.Option(
             metavar="WHAT",
-            help="With --if-new, of an id with other content: replace, keep or error.",
+            help="With --if-new, for a stored id with other content: replace, keep or error.",
             show_default="replace",
         ),
     ] = None,
@@ -163,7 +164,7 @@ def add(
         ),
     ] = None,
     foreign: Annotated[
-        bool, typer.Option("--foreign", help="Take fingerprints of no known recipe as the index's.")
+        bool, typer.Option("--foreign", help="Accept fingerprints of an unknown recipe.")
     ] = False,
     verify: Verify = False,
     wait: shared.Wait = None,
@@ -172,12 +173,12 @@ def add(
     dictionary: KeywordFolder = None,
     json: shared.Json = False,
 ) -> None:
-    """Store the documents of files, or of fingerprint files; an id that is stored is replaced.
+    """Store the documents of files, or of fingerprint files; a stored id is replaced.
 
-    After an error or a kill, what was stored so far stays: run the same again. Without --id the
-    ids are file:row, and one that is stored with other content is refused.
+    After an error or a kill the stored documents stay: run the same command again. Without --id the
+    ids are file:row, and a stored one with other content is refused.
 
-    With --output all is stored at once, after the new documents are written.
+    With --output all are stored at once, after the new documents are written.
 
     Examples:
     neardup index add seen.index news.jsonl --id id
@@ -234,11 +235,14 @@ def filter_(
         str | None,
         typer.Option(
             metavar="json|text",
-            help="What a line is: an object, or a text; by default the first line decides.",
+            help="Form of a line: a JSON object, or a text; by default the first line decides.",
         ),
     ] = None,
     stored: Annotated[
-        str, typer.Option(metavar="WHAT", help="Of an id with other content: replace, keep, error.")
+        str,
+        typer.Option(
+            metavar="WHAT", help="For a stored id with other content: replace, keep or error."
+        ),
     ] = "replace",
     *,
     reading: Reading,
@@ -248,14 +252,14 @@ def filter_(
     idf: IdfTable = None,
     dictionary: KeywordFolder = None,
 ) -> None:
-    """Pass on the lines of standard input whose documents are new, and store these.
+    """Pass on the lines of standard input whose documents are new, and store them.
 
-    Lines go on as they arrive, so `tail -f` and named pipes may be filtered. Each is written before
-    its document is committed: after a kill, give the same lines again; some come twice, none is
-    missing. Without --id lines are numbered, from where the index ends.
+    Lines are written as they arrive, so `tail -f` and named pipes can be filtered. Each is written
+    before its document is committed: after a kill, pass the same lines again; some come twice,
+    none is missing. Without --id lines are numbered, from where the index ends.
 
-    With --mark an object gets a last field "neardup", and a text the state, the id near it and
-    their similarity before it, with tabs between.
+    With --mark an object gets a last field "neardup"; before a text it writes the state, the near
+    id and their similarity, separated by tabs.
 
     Examples:
     neardup index filter seen.index < lines > new-lines

@@ -22,12 +22,14 @@ def nearest(
     folder: Folder,
     inputs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[IN...]", help="Documents to ask about.", show_default=False),
+        typer.Argument(metavar="[IN...]", help="Documents to search for.", show_default=False),
     ] = None,
     stored: Annotated[
         str | None, typer.Option("--id", metavar="ID", help="A stored document, in place of IN....")
     ] = None,
-    count: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many for each.")] = 10,
+    count: Annotated[
+        int, typer.Option("-n", min=1, metavar="N", help="Number for each document.")
+    ] = 10,
     by: Annotated[
         str,
         typer.Option(
@@ -39,7 +41,7 @@ def nearest(
     *,
     reading: Reading,
     id_field: Annotated[
-        str | None, typer.Option("--id-field", metavar="FIELD", help="Of IN...: their ids.")
+        str | None, typer.Option("--id-field", metavar="FIELD", help="Field with the id of IN...")
     ] = None,
     memory: shared.RecordMemory = None,
     idf: IdfTable = None,
@@ -47,7 +49,7 @@ def nearest(
     csv_safe: shared.CsvSafe = False,
     json: shared.Json = False,
 ) -> None:
-    """Find the stored documents that are most similar, to a stored one or to each of files.
+    """Find the stored documents most similar to a stored one, or to each document of files.
 
     Examples:
     neardup index nearest seen.index --id news.jsonl:17 -n 5

@@ -14,7 +14,7 @@ __all__ = ["plan"]
 
 def plan(
     documents: Annotated[
-        int, typer.Argument(min=0, metavar="N", help="How many documents.", show_default=False)
+        int, typer.Argument(min=0, metavar="N", help="Number of documents.", show_default=False)
     ],
     similarity: Annotated[
         float | None,
@@ -38,7 +38,7 @@ def plan(
     ] = None,
     store: Annotated[
         str | None,
-        typer.Option(metavar="text", help="By similarity: keep texts as well, as create says."),
+        typer.Option(metavar="text", help="With --similarity: store texts as well, as in create."),
     ] = None,
     distance: shared.ExactDistance = None,
     bits: Annotated[

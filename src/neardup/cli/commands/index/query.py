@@ -28,7 +28,8 @@ def query(
         ),
     ] = None,
     query_text: Annotated[
-        str | None, typer.Option("--query-text", metavar="TEXT", help="One text; - is the input.")
+        str | None,
+        typer.Option("--query-text", metavar="TEXT", help="One text; - reads standard input."),
     ] = None,
     fingerprint: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="One fingerprint: 123, or 0x7b.")
@@ -36,7 +37,9 @@ def query(
     output: HitsFile = None,
     distance: Annotated[
         int | None,
-        typer.Option("--distance", "-k", min=0, metavar="BITS", help="The index's or less."),
+        typer.Option(
+            "--distance", "-k", min=0, metavar="BITS", help="At most the index's distance."
+        ),
     ] = None,
     similarity: Annotated[
         float | None,
@@ -47,12 +50,18 @@ def query(
     nearest: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="The N closest, however far, to --query-text or --fingerprint."
+            min=1,
+            metavar="N",
+            help="The N closest to --query-text or --fingerprint, at any distance.",
         ),
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="The most hits for one query; it says what was cut."),
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="The most hits for one query; the summary says how many were cut.",
+        ),
     ] = None,
     *,
     reading: Reading,
@@ -63,7 +72,7 @@ def query(
     csv_safe: shared.CsvSafe = False,
     json: shared.Json = False,
 ) -> None:
-    """Find what is stored near a text, a fingerprint, or each document of files.
+    """Find the stored documents near a text, a fingerprint, or each document of files.
 
     Examples:
     neardup index query seen.index --query-text "the quick brown fox jumps over the lazy dog"
