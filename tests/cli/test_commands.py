@@ -462,7 +462,7 @@ WRONG = [
     ("dedup docs.jsonl -o x.jsonl --tokens word", 2, "'word': use one of words, chars"),
     ("dedup docs.jsonl -o x.jsonl --hash crc7", 2, "hash is 'crc7'"),
     ("dedup docs.jsonl -o x.jsonl --on-error ignore", 2, "'ignore': use stop or skip"),
-    ("dedup docs.jsonl -o x.jsonl --rejects r.jsonl", 2, "--rejects needs --on-error skip"),
+    ("dedup docs.jsonl -o x.jsonl --rejects r.jsonl", 2, "--rejects requires --on-error skip"),
     ("dedup docs.jsonl -o x.jsonl --recipe r.json", 3, "cannot read r.json"),
     (
         "dedup docs.jsonl -o x.jsonl --recipe docs.jsonl",

@@ -117,7 +117,7 @@ def test_an_option_of_fingerprints_does_not_choose_the_kind(here: Here, option: 
     """The error names both choices, and makes no folder; with a distance it is taken."""
     name = option.split(maxsplit=1)[0]
     wrong = fails(here, "create", "i", *option.split(), code=2)
-    assert f"{name} is of fingerprints: give --distance 3 for an index by distance" in wrong
+    assert f"{name} is for fingerprints: pass --distance 3 for an index by distance" in wrong
     assert f"leave {name} out for one by similarity" in wrong
     assert not Path("i").exists()
     made = here("index", "create", "i", "--distance", "3", *option.split())[1]
@@ -196,7 +196,7 @@ def test_add_if_new_says_what_becomes_of_an_id_with_other_content(here: Here) ->
     assert re.search(r"stored +0, 2 unchanged, 1 seen before\n", err)
     assert "stored is 'drop': use 'replace'" in fails(here, *add[1:], "drop", code=2)
     del add[6]
-    assert "--stored keep needs --if-new" in fails(here, *add[1:], "keep", code=2)
+    assert "--stored keep requires --if-new" in fails(here, *add[1:], "keep", code=2)
 
 
 def test_add_if_new_writes_what_was_new(here: Here) -> None:
@@ -219,7 +219,7 @@ def test_add_if_new_writes_what_was_new(here: Here) -> None:
         (["-o", "-", "--json"], "--json prints on the standard output"),
     ):
         assert message in fails(here, *add[1:], *wrong, code=2)
-    assert "--output new needs --if-new" in fails(
+    assert "--output new requires --if-new" in fails(
         here, "add", "seen", "docs.jsonl", "-o", "new", code=2
     )
     here("fingerprint", "docs.jsonl", "-o", "docs.parquet", "--id", "id")

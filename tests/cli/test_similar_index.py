@@ -122,7 +122,7 @@ def test_dedup_against_it_drops_what_it_has(here: Here) -> None:
         (["--similarity", "0.5"], "--similarity is 0.5, but seen was made for 0.8"),
         (["--distance", "3"], "--distance is 3, but seen is by similarity, from 0.8"),
         (["--measure", "cosine"], "--measure is cosine, but seen was made with jaccard"),
-        (["--policy", "components"], "--against needs greedy"),
+        (["--policy", "components"], "--against requires greedy"),
     ],
 )
 def test_runs_that_it_cannot_serve_are_refused_in_one_line(

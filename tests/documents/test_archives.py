@@ -148,7 +148,7 @@ def test_addresses_lead_into_archives(tmp_path: Path, monkeypatch: pytest.Monkey
     assert {str(x) for x in Path("inner").rglob("*.*")} == {"inner/again.txt", "inner/c/other.txt"}
     with pytest.raises(nd.DataError, match=r't\.tar\.gz: there is no "nowhere" in it'):
         nd.dedup(Path("t.tar.gz/nowhere"), "x/")
-    with pytest.raises(nd.UsageError, match=r"archives are read and not written"):
+    with pytest.raises(nd.UsageError, match=r"archives can be read but not written"):
         nd.dedup(Path("r.zip/a.jsonl"), "kept.zip")
 
 

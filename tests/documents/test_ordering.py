@@ -202,7 +202,7 @@ def test_a_field_of_another_type_is_refused_with_the_right_advice(tmp_path: Path
     ("options", "message"),
     [
         ({"keep": "newest:"}, "newest:FIELD, oldest:FIELD"),
-        ({"date_format": "%d.%m.%Y"}, "a date format needs newest:FIELD or oldest:FIELD"),
+        ({"date_format": "%d.%m.%Y"}, "a date format requires newest:FIELD or oldest:FIELD"),
         ({"keep": "newest:at", "date_format": "dd.mm.yyyy"}, "it has no directive"),
         ({"keep": "newest:at", "date_format": "%d.%Q"}, "'Q' is a bad directive"),
     ],

@@ -342,11 +342,11 @@ def test_ids_that_are_made_are_no_identity(tmp_path: Path) -> None:
     with gzip.open(path, "wt") as file:
         file.writelines('{"text": "the b"}\n' for _ in TEXTS)
     assert nd.dedup([path], tmp_path / "other.jsonl", **known).summary.own < again.own
-    with pytest.raises(UsageError, match="--own-ids keep needs --id FIELD"):
+    with pytest.raises(UsageError, match="--own-ids keep requires --id FIELD"):
         nd.dedup([path], tmp_path / "more.jsonl", own_ids="keep", **known)
     with pytest.raises(UsageError, match="own_ids is 'new': use 'seen' or 'keep'"):
         nd.dedup([path], tmp_path / "more.jsonl", own_ids="new", **known)
-    with pytest.raises(UsageError, match="own_ids='keep' needs against"):
+    with pytest.raises(UsageError, match="own_ids='keep' requires against"):
         nd.dedup([path], tmp_path / "more.jsonl", own_ids="keep")
 
 

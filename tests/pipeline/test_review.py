@@ -406,7 +406,7 @@ def test_the_command_takes_answers_and_says_so(
     assert (tmp_path / "dropped.csv").read_text().splitlines()[1].startswith("c,a,")
     assert any("1 duplicates, 1 different; 1 name" in note for note in found["notes"])
     _, err = here(*run, "--policy", "components", code=2)
-    assert "decisions need the policy greedy" in err
+    assert "decisions require the policy greedy" in err
     _, err = here(*run, "--engine", "spark", code=2)
     assert "--decisions requires --engine local" in err
     _, err = here(*run, "--against", "some.index", code=2)

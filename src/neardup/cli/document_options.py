@@ -147,7 +147,7 @@ class Reading:
         if self.on_error not in {"stop", "skip"}:
             raise UsageError(f"--on-error is {self.on_error!r}: use stop or skip")
         if self.rejects is not None and self.on_error == "stop":
-            raise UsageError("--rejects needs --on-error skip")
+            raise UsageError("--rejects requires --on-error skip")
         return self.on_error == "skip"
 
 

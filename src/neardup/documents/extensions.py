@@ -123,11 +123,13 @@ def check_extension(path: str, *, keeps: bool = False) -> None:
     if path == "-" or not ending:
         return
     if ending in READ_EXTENSIONS:
-        raise UsageError(f"{path}: {ending} is read and not written; name it .xlsx or .csv")
+        raise UsageError(f"{path}: {ending} can be read but not written; name it .xlsx or .csv")
     if is_archive(path):
-        raise UsageError(f"{path}: archives are read and not written; name a folder, as in kept/")
+        raise UsageError(
+            f"{path}: archives can be read but not written; name a folder, as in kept/"
+        )
     if ending in KEPT_EXTENSIONS and not keeps:
-        raise UsageError(f"{path}: {ending} has kept records, and no table; name it .csv")
+        raise UsageError(f"{path}: {ending} is for kept records, not for tables; name it .csv")
     if format_of_path(path) == "excel":
         check_writer(path)
     if format_of_path(path) is None:
@@ -145,7 +147,7 @@ def check_page(path: str | None) -> None:
     """
     ending = "" if path is None else PurePath(path).suffix
     if ending.lower() not in {"", ".html", ".htm"}:
-        raise UsageError(f"{path}: a report is a page, and {ending} is none; name it .html")
+        raise UsageError(f"{path}: a report is an HTML page, not {ending}; name it .html")
 
 
 def _known_encoding(name: str) -> str:

@@ -128,7 +128,7 @@ def check_size(name: str, data: bytes, most_text: int) -> None:
     if not _is_room_for(needed):
         raise DataError(
             f"{name}: its {cells:,} cells, blank ones among them, take some {needed:,} bytes of"
-            " memory, and the system has no such room; save it as CSV UTF-8"
+            " memory, more than the system has free; save it as CSV UTF-8"
         )
 
 

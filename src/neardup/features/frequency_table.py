@@ -102,7 +102,9 @@ class FrequencyTable:
         """
         whole = _read(path)
         if not whole.startswith(MAGIC):
-            raise DataError(f"{path}: no table of document frequencies that this neardup reads")
+            raise DataError(
+                f"{path}: not a table of document frequencies that this neardup can read"
+            )
         digest, _, payload = whole[len(MAGIC) :].partition(b"\n")
         actual = hashlib.blake2b(payload, digest_size=8).hexdigest()
         if digest.decode("latin-1") != actual:

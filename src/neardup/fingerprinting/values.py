@@ -65,7 +65,7 @@ def _codes(value: Any, bits: int | None) -> Any:
     if isinstance(value, int):
         if not 0 <= value < 1 << (bits or 64):
             raise UsageError(
-                f"a fingerprint is {value}: beside an array, give one of {bits or 64} bits"
+                f"a fingerprint is {value}: with an array, pass one of {bits or 64} bits"
             )
         width = [value >> 64 * word & (1 << 64) - 1 for word in range(-(-(bits or 64) // 64))]
         return np.array(width if bits else width[0], np.uint64)

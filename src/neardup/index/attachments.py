@@ -148,12 +148,12 @@ def _encoded(name: Id, payload: Payloads) -> bytes:
     except TypeError as error:
         raise UsageError(
             f"the payload of {name!r:.60} is {payload!r:.60}, which cannot be kept ({error}): give"
-            " bytes, or what JSON holds"
+            " bytes or a JSON value"
         ) from None
     if len(encoded) > MOST_BYTES:
         raise UsageError(
             f"the payload of {name!r:.60} has {len(encoded):,} bytes, and the most is"
-            f" {MOST_BYTES:,}: keep it elsewhere, and where it is here"
+            f" {MOST_BYTES:,}: store it elsewhere, and its address here"
         )
     return encoded
 

@@ -605,7 +605,7 @@ class BaseIndex(Queries):
         if not isinstance(ids, Prepared):
             return self._preparer.made(ids, documents, contents, payloads)
         if not (documents is None and contents is None and payloads is None):
-            raise UsageError("what is prepared has its documents: give nothing beside it")
+            raise UsageError("prepared documents take no other arguments: leave them out")
         ids.check_made_for(self._preparer.made_for)
         return ids
 

@@ -207,7 +207,7 @@ def as_time(name: str, value: Any) -> float:
     """
     if isinstance(value, Real) and not isinstance(value, bool) and value == value:  # noqa: PLR0124  # not a NaN
         return float(value)
-    raise UsageError(f"{name} is {value!r:.60}: use seconds since 1970, as of time.time()")
+    raise UsageError(f"{name} is {value!r:.60}: use seconds since 1970, as from time.time()")
 
 
 def _are_texts(values: list[Any] | tuple[Any, ...], others: str) -> bool:

@@ -73,7 +73,7 @@ class Prepared:
             ['new', 'seen']
         """
         if not parts:
-            raise UsageError("nothing is prepared: join one part or more")
+            raise UsageError("no prepared documents: pass one or more")
         head = next((each for each in parts if len(each.problems) < len(each)), parts[0])
         ids, rows, contents, problems = list[Any](), list[Any](), list[Any](), dict[int, str]()
         columns = list[Any]()

@@ -178,7 +178,7 @@ def dedup(  # noqa: PLR0913
     if update and against is None:
         raise UsageError("update requires against: name the index that kept documents go to")
     if own_ids != "seen" and against is None:
-        raise UsageError(f"own_ids={own_ids!r} needs against: name the index that has the ids")
+        raise UsageError(f"own_ids={own_ids!r} requires against: name the index that has the ids")
     if paths is not None:
         _warn([rule.doubt()])
         named = [None if path is None else os.fspath(path) for path in files]

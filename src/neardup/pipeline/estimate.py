@@ -147,7 +147,7 @@ def estimate_run(
         DataError, FileError: As the run itself.
     """
     if "-" in paths:
-        raise UsageError("--dry-run needs files: standard input cannot be read twice")
+        raise UsageError("--dry-run requires files: standard input cannot be read twice")
     rule.check_plan(limits.plan)
     with ExitStack() as stack:
         sources = open_inputs(stack, paths, limits, read.input_format)

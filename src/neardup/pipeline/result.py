@@ -122,7 +122,8 @@ class DedupResult:
         rows = self.duplicates.filter(pc.equal(named, str(dropped)))
         if not rows.num_rows:
             raise UsageError(
-                f"{dropped!r} was not dropped: the column `dropped` of `duplicates` names what was"
+                f"{dropped!r} was not dropped: the column `dropped` of `duplicates` has the dropped"
+                " documents"
             )
         row = rows.slice(0, 1).to_pylist()[0]
         gone, kept = str(row["dropped"]), str(row["kept"])

@@ -155,7 +155,7 @@ def dedup(
             "--preset gives fingerprints only: pass --distance, without --similarity or --verify"
         )
     if wait is not None and not update:
-        raise UsageError("--wait requires --update: a run that only reads an index waits for none")
+        raise UsageError("--wait requires --update: a run that only reads an index never waits")
     waiting = shared.wait_seconds(wait)
     index, files = _against(against)
     _check_against(
@@ -234,7 +234,7 @@ def _check_against(
         raise UsageError("--update requires --against INDEX")
     for option, is_named in named.items():
         if is_named and not (index or files):
-            raise UsageError(f"{option} needs --against INDEX")
+            raise UsageError(f"{option} requires --against INDEX")
 
 
 def _against(paths: list[str] | None) -> tuple[str | None, list[str]]:

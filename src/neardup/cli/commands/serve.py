@@ -94,9 +94,9 @@ def serve(
     if age not in {"added", "seen"}:
         raise UsageError(f"--age is {age!r}: use added or seen")
     if max_age is None and age == "seen":
-        raise UsageError("--age seen needs --max-age: say how old documents may become")
+        raise UsageError("--age seen requires --max-age: say how old documents may become")
     if wait is not None and readonly:
-        raise UsageError("--wait and --readonly exclude each other: a reader waits for nobody")
+        raise UsageError("--wait and --readonly exclude each other: a reader never waits")
     with contextlib.suppress(KeyboardInterrupt):  # a signal before it listens: also good order
         from neardup.service import Settings
         from neardup.service import serve as run
@@ -143,5 +143,5 @@ def _made(
 def _age(given: str) -> float:
     seconds = shared.seconds_of("--max-age", given, "30d")
     if not seconds:
-        raise UsageError(f"--max-age is {given!r}: use more than nothing, such as 30d")
+        raise UsageError(f"--max-age is {given!r}: use a longer time, such as 30d")
     return seconds

@@ -234,7 +234,7 @@ class Archive(ABC):
                 self._entries[name] = replace(target, name=name)
         visible = [x for x in self._entries if not any(y[:1] == "." for y in x.split("/"))]
         if not visible:
-            raise DataError(f"{self.origin.name}: an archive without documents; name another one")
+            raise DataError(f"{self.origin.name}: the archive has no documents; name another one")
         entries = [self._entries[name] for name in sorted(visible)]
         self._entries = {}  # a circle of references would keep the file open
         self._check_size(sum(entry.nbytes for entry in entries), self.origin.nbytes or 0)
@@ -259,8 +259,8 @@ class Archive(ABC):
             check_relative(name.removeprefix("./"), "")
         except DataError:
             raise DataError(
-                f"{self.origin.name}: its entry {quoted([name])} leads out of the archive, which"
-                " is not read therefore; unpack what you trust, and name the folder"
+                f"{self.origin.name}: its entry {quoted([name])} leads out of the archive, so"
+                " it is not read; unpack entries that you trust, and name the folder"
             ) from None
         return posixpath.normpath(name)
 

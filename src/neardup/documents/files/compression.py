@@ -173,7 +173,7 @@ class ByteReader:
         kind = None if self._is_begun else kind_of_bytes(block[:HEAD_BYTES], self._name)
         self._is_begun = True
         if kind is not None:
-            raise DataError(f"{self._name}: it is {kind.name}, which is not read: {kind.advice}")
+            raise DataError(f"{self._name}: it is {kind.name}, which cannot be read: {kind.advice}")
 
     def _to_line_end(self, block: bytes, longest: int | None, *, passes: bool) -> bytes:
         if longest is None:

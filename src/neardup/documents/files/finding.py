@@ -218,7 +218,7 @@ def _checked(path: str, files: list[InputFile], *, is_pattern: bool = False) -> 
     if not files and is_pattern:
         raise FileError(f"cannot read {path}: no file matches the pattern")
     if not files:
-        raise DataError(f"{path}: a folder without documents; name one that holds files")
+        raise DataError(f"{path}: the folder has no documents; name one with files")
     return files
 
 

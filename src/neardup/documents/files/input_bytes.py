@@ -178,7 +178,7 @@ class StreamInput:
     def stamp(self) -> tuple[str, int, int | str]:
         """Refuse: the rest of a stream is gone with the run that read it."""
         raise UsageError(
-            f"{self.name} is a stream, which cannot be read again: --resume needs files; save it"
+            f"{self.name} is a stream, which cannot be read again: --resume requires files; save it"
             " to one first"
         )
 

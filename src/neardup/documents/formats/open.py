@@ -184,7 +184,7 @@ def _check_foreign(origin: Input) -> None:
     """Raise DataError for what other programs read: as one document it would help nobody."""
     kind = kind_of_path(origin.name)
     if kind is not None:
-        raise DataError(f"{origin.name}: it is {kind.name}, which is not read: {kind.advice}")
+        raise DataError(f"{origin.name}: it is {kind.name}, which cannot be read: {kind.advice}")
     if isinstance(origin, RegularInput):
         with origin.open() as reader:
             reader.piece(HEAD_BYTES, 0)

@@ -367,7 +367,7 @@ def _page(record: _Record, longest: int) -> _Page | None:
     if not record.is_document:
         return None
     if not record.header:
-        raise BadRecordError("no WARC record", _FIX)
+        raise BadRecordError("not a WARC record", _FIX)
     kind = record.header.get("content-type", "").partition(";")[0].strip().lower()
     content, charset = record.content, None
     if record.header.get("warc-type") == "response":

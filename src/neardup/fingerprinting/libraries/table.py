@@ -86,7 +86,7 @@ def find_preset(name: Any) -> Preset:
         return PRESETS[name]
     near = _near(name)
     hint = f"did you mean {' or '.join(near)}?" if near else "neardup.presets() lists them"
-    raise RecipeError(f"preset is {name!r:.60}: there is none of this name; {hint}")
+    raise RecipeError(f"preset is {name!r:.60}: there is no such preset; {hint}")
 
 
 def _near(name: str) -> list[str]:

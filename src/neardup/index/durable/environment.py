@@ -298,7 +298,7 @@ class Environment:
                     continue
                 if self._locked or self.transaction == number:
                     return result
-            raise FileError(f"cannot read {self.path}: it changed all the time; try again")
+            raise FileError(f"cannot read {self.path}: it kept changing during the read; try again")
 
     def pin(self) -> Pin:
         """A snapshot that stays until it is closed."""
@@ -314,7 +314,7 @@ class Environment:
                 with _opening:
                     self.users += 1
                 return Pin(self, txn, self._dbs, is_safe=self._locked)
-            raise FileError(f"cannot read {self.path}: it changed all the time; try again")
+            raise FileError(f"cannot read {self.path}: it kept changing during the read; try again")
 
     def unpin(self) -> None:
         """Count a closed pin."""
@@ -519,8 +519,8 @@ class Pin:
             if self._is_whole():
                 return result
         raise TornReadError(
-            f"cannot read {path}: it changed meanwhile, and its folder cannot be written, or has"
-            " too many readers; try again"
+            f"cannot read {path}: it changed during the read, and its folder cannot be written,"
+            " or has too many readers; try again"
         )
 
     def _is_whole(self) -> bool:

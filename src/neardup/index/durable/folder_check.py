@@ -81,7 +81,7 @@ def _check_files(store: LogStore, manifest: Manifest) -> tuple[list[str], list[S
         try:
             file = SegmentFile(path)
         except FileNotFoundError:
-            problems.append(f"{path} is not there, but the index names it: {REMEDY}")
+            problems.append(f"{path} is missing, but the index names it: {REMEDY}")
             complete = False
             continue
         except NeardupError as error:

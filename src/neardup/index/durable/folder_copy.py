@@ -50,7 +50,9 @@ def back_up(store: LogStore, target: Path) -> None:
             if _linked(store, aside):
                 break
         else:
-            raise FileError(f"cannot back up {store.path}: it changed all the time; try again")
+            raise FileError(
+                f"cannot back up {store.path}: it kept changing during the read; try again"
+            )
         sync_folder(aside)
         if target.exists():
             target.rmdir()

@@ -371,7 +371,7 @@ class FolderStore:
                 raise
             else:
                 return reading
-        raise damaged(Path(missing), "it is not there")
+        raise damaged(Path(missing), "it is missing")
 
     def _has_attachments(self) -> bool:
         """Whether rows have attachments."""

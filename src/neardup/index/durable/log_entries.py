@@ -309,7 +309,7 @@ class Ledger:
         name = f"ledger in {where}"
         value = txn.get(b"meta", KEY)
         if value is None:
-            raise DataError(f"{name} is not there: restore the index from a copy, or make it again")
+            raise DataError(f"{name} is missing: restore the index from a copy, or make it again")
         commits, sequence, manifest, *sums = LAYOUT.unpack(unsealed(value, name, KEY))
         return cls(commits, sequence, manifest, sums)
 

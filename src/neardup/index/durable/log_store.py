@@ -389,7 +389,7 @@ class LogStore:
         name = f"record {sequence} in {self._environment.path}"
         value = txn.get(b"log", row_key(sequence))
         if value is None:
-            raise DataError(f"{name} is not there: {RESTORE}")
+            raise DataError(f"{name} is missing: {RESTORE}")
         return Record.from_bytes(value, name)
 
     def _small_records(self, txn: Transaction) -> list[int]:

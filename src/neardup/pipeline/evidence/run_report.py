@@ -34,11 +34,11 @@ def check_report(
         return
     if against is not None and not rule.by_features:
         raise UsageError(
-            "the report beside an index needs the similarity: use similarity, or distance with"
+            "a report with an index requires the similarity: use similarity, or distance with"
             " verify, or leave out against"
         )
     if against is not None and outputs.resume is not None:
-        raise UsageError("the report beside an index cannot be resumed: leave out resume or report")
+        raise UsageError("a report with an index cannot be resumed: leave out resume or report")
     if options.source is not None and read.within not in {None, options.source}:
         raise UsageError(
             f"source is {options.source!r} and within {read.within!r}: the report counts by within"

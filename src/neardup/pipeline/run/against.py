@@ -407,10 +407,12 @@ class ReferenceIndex:
                 " two recipes cannot be compared; give the options that the index was made with"
             )
         if self._choice.policy != "greedy":
-            raise UsageError("--policy components joins all that matches: --against needs greedy")
+            raise UsageError(
+                "--policy components joins all that matches: --against requires greedy"
+            )
         if self.keeps_own and not self.has_ids:
             raise UsageError(
-                "--own-ids keep needs --id FIELD: file:row says where a document was, not which"
+                "--own-ids keep requires --id FIELD: file:row says where a document was, not which"
             )
         if self._against.only and rule.by_features and not self.is_similar:
             raise UsageError(

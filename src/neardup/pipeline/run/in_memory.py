@@ -143,7 +143,7 @@ def _check_kind(source: Any) -> None:
     methods = {"collect": "LazyFrame", "to_table": "", "to_arrow_table": "Connection"}
     for method, kinds in methods.items():
         if callable(getattr(source, method, None)) and kinds in kind:
-            raise UsageError(f"a {kind} is not a table yet: pass what its {method}() gives")
+            raise UsageError(f"a {kind} is not a table yet: pass the result of its {method}()")
 
 
 def as_arrow(source: Any, fields: Sequence[str] = ()) -> Any:

@@ -148,14 +148,14 @@ class Choice:
         if self.date_format is not None:
             if not self.number:
                 raise UsageError(
-                    f"a date format needs newest:FIELD or oldest:FIELD, not {self.keep}"
+                    f"a date format requires newest:FIELD or oldest:FIELD, not {self.keep}"
                 )
             check_date_format(self.date_format)
         if self.policy not in POLICIES:
             raise UsageError(f"policy is {self.policy!r}: use one of {', '.join(POLICIES)}")
         if self.decisions is not None and self.policy != "greedy":
             raise UsageError(
-                f"decisions need the policy greedy: {self.policy} joins all that match"
+                f"decisions require the policy greedy: {self.policy} joins all that match"
             )
 
     @property

@@ -113,7 +113,7 @@ def calibrate(
             " at, and no question is chosen"
         )
     if output is not None and not output.endswith(".toml"):
-        raise UsageError(f"--output is {output}: a question is TOML, name it question.toml, say")
+        raise UsageError(f"--output is {output}: a question file is TOML, so name it question.toml")
 
     from json import dumps
 

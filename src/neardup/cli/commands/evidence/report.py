@@ -84,7 +84,9 @@ def report(
     options = facts.get("options", {})
     reading, inputs = reading.completed(facts), inputs or kept_inputs(duplicates, facts)
     if not inputs:
-        raise UsageError(f"no inputs are kept beside {duplicates}: name those of the run after it")
+        raise UsageError(
+            f"no inputs are stored next to {duplicates}: name the run's inputs after it"
+        )
     if keep == "first" and date_format is None:
         keep, date_format = options.get("keep", keep), options.get("date_format")
     policy = options.get("policy", policy) if policy == "greedy" else policy

@@ -114,10 +114,10 @@ def review(
         }  # fmt: skip
         named = [name for name, value in options.items() if value is not None]
         if named:
-            raise UsageError(f"-o and {named[0]} exclude each other: with -o it is what is found")
+            raise UsageError(f"-o and {named[0]} exclude each other: -o finds a question")
         if not output.endswith(".toml"):
             raise UsageError(
-                f"--output is {output}: a question is TOML, name it question.toml, say"
+                f"--output is {output}: a question file is TOML, so name it question.toml"
             )
         session = _question_review([pairs, *(inputs or [])], reading, memory, answers, seed)
         _serve(session, port, open_browser=open_browser)

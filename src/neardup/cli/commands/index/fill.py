@@ -94,7 +94,7 @@ def create(
     own = recipe_of(made.recipe)
     recipe = None if no_recipe else own
     if no_recipe and store not in {None, "none"}:
-        raise UsageError(f"--store {store} needs a recipe: leave --no-recipe out")
+        raise UsageError(f"--store {store} requires a recipe: leave --no-recipe out")
     is_similar = similarity is not None or similarity_measure is not None
     if made.question is not None and distance is not None:
         raise UsageError(
@@ -115,7 +115,7 @@ def create(
         for option, is_given in of_fingerprints.items():
             if is_given:
                 raise UsageError(
-                    f"{option} is of fingerprints: give --distance 3 for an index by distance, or"
+                    f"{option} is for fingerprints: pass --distance 3 for an index by distance, or"
                     f" leave {option} out for one by similarity"
                 )
     if distance is None:
@@ -193,7 +193,7 @@ def add(
     for option, given in (("--stored", stored), ("--output", output)):
         if given is not None and not if_new:
             raise UsageError(
-                f"{option} {given} needs --if-new: without it every document is stored"
+                f"{option} {given} requires --if-new: without it every document is stored"
             )
     offered: Any = stored or "replace"
 
