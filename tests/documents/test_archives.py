@@ -221,7 +221,7 @@ BROKEN: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "cut xz": ("in.tar.xz", lambda: lzma.compress(tarred(TWO))[:-20], "its xz stream breaks"),
     "no xz": ("in.tar.xz", lambda: b"no xz" * 9, "its xz stream breaks"),
     "cut bz2": ("in.tar.bz2", lambda: bz2.compress(tarred(TWO))[:-20], "its bz2 stream breaks"),
-    "empty": ("in.zip", lambda: zipped({}), "an archive without documents"),
+    "empty": ("in.zip", lambda: zipped({}), "the archive has no documents"),
     "nested": ("in.zip", lambda: zipped({"a.jsonl": b"", "b.zip": zipped(TWO)}), "archive in an"),
 }  # fmt: skip
 

@@ -469,7 +469,7 @@ def test_cells_for_which_there_is_no_memory_are_an_error_and_no_abort(tmp_path: 
         def run(path: Path = path) -> int:
             limit = (1 << 30) + address_space()
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-            with pytest.raises(DataError, match="bytes of memory, and the system has no such room"):
+            with pytest.raises(DataError, match="bytes of memory, more than the system has free"):
                 read_sheet(path.name, path.read_bytes())
             return RIGHT
 

@@ -293,7 +293,7 @@ def test_a_folder_without_documents_is_a_data_error(tmp_path: Path, run: Run) ->
     (tmp_path / "in" / "sub").mkdir(parents=True)
     put(tmp_path / "in" / ".hidden", b"")
     shown = run("dedup", tmp_path / "in", "-o", f"{tmp_path}/out/", code=1)
-    assert "in: a folder without documents" in shown
+    assert "in: the folder has no documents" in shown
 
 
 def test_a_file_name_that_is_not_utf8_is_escaped(tmp_path: Path, run: Run) -> None:

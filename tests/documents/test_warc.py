@@ -147,7 +147,7 @@ def test_a_broken_answer_is_a_bad_record(case: str, ending: str, tmp_path: Path)
 def test_a_member_that_is_no_record_is_a_bad_record(tmp_path: Path) -> None:
     path = tmp_path / "in.warc.gz"
     path.write_bytes(gzip.compress(b"no record") + gzip.compress(record(2, http(page("Tea")))))
-    with pytest.raises(DataError, match=r"in\.warc\.gz:1: no WARC record"):
+    with pytest.raises(DataError, match=r"in\.warc\.gz:1: not a WARC record"):
         texts(path)
     assert texts(path, skip_errors=True) == ["Tea"]
 
