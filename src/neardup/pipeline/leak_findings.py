@@ -1,4 +1,4 @@
-"""The findings of a run over files: kept as documents pass, judged when all have."""
+"""The findings of a run over files: stored during the search, judged at its end."""
 
 from __future__ import annotations
 
@@ -69,15 +69,15 @@ class LeakFindings:
     """The findings in the documents of a run; a context manager.
 
     Args:
-        questions: What is looked for.
-        common: As in Benchmarks: what is not a leak.
+        questions: The questions.
+        common: As in Benchmarks.
         limits: How much memory it may take, and where the rest goes.
         kept: A file to append to; see FindingLog.
 
     Attributes:
         documents: How many were searched, once all are.
         common: As in Benchmarks.
-        having: int64: how many of them have each feature, if that is counted.
+        having: int64: the number of documents with each feature, if it is counted.
     """
 
     def __init__(
@@ -109,11 +109,11 @@ class LeakFindings:
         self._coverage.add(findings)
 
     def add_encoded(self, data: bytes) -> None:
-        """Take findings as bytes; `go_on` has to follow the last ones."""
+        """Take findings as bytes; call `go_on` after the last ones."""
         self._log.add_encoded(data)
 
     def go_on(self) -> Rows:
-        """Take over what the log holds; int64: the documents with findings, in order."""
+        """Take over the findings in the log; int64: the documents with findings, in order."""
         documents = [np.zeros(0, np.int64)]
         for findings, _ in self._log.batches():
             self._coverage.add(findings)
@@ -148,7 +148,7 @@ class LeakFindings:
         return tally
 
     def uncommon_shares(self, findings: Sequence[Finding]) -> list[float | None]:
-        """The share of each question without what is common; None where nobody asks."""
+        """The share of each question without common text; None if common text is not set."""
         if self.common is None:
             return [None] * len(findings)
         most = self.common * self.documents
@@ -161,7 +161,7 @@ class LeakFindings:
 
 
 def found_rows(run: LeakFindings, benchmark: BenchmarkQuestions) -> Iterator[pa.RecordBatch]:
-    """The table of findings, FOUND, some rows at a time."""
+    """The table of findings, FOUND, in batches."""
     for findings, names, stand in run.judged():
         table = findings_table(findings, benchmark.questions)
         questions = benchmark.addresses.take(table["question"].combine_chunks())

@@ -23,7 +23,7 @@ __all__ = ["write_leak_report"]
 MOST_LEAKS: Final = 150
 MOST_COMMON: Final = 30
 MOST_CHARACTERS: Final = 3000
-"""Of a question or a passage."""
+"""The most characters of a question or a passage."""
 
 
 def write_leak_report(
@@ -71,7 +71,7 @@ def write_leak_report(
 def _least(
     most: int, before: list[tuple[Finding, str]], more: Iterable[tuple[Finding, str]]
 ) -> list[tuple[Finding, str]]:
-    """The findings of the least share, of these and more; of equal ones the first."""
+    """The findings of least share among `before` and `more`; of equal ones the first."""
     return nsmallest(
         most, [*before, *more], key=lambda x: (x[0].share, x[0].run, x[0].document, x[0].question)
     )

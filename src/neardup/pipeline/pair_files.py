@@ -1,4 +1,4 @@
-"""Find the pairs of fingerprint files: what `neardup pairs` does, in bounded memory."""
+"""The pairs of fingerprint files, in bounded memory: `neardup pairs`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def pairs_file(
 
     Args:
         paths: A fingerprint file, a folder of them or a pattern, or several; their rows are
-            numbered through.
+            numbered across files.
         output: Table file: left, right, distance, left_id, right_id.
         distance: Largest Hamming distance, 0 or more.
         plan: As for `pairs`.
@@ -120,8 +120,8 @@ def clusters_file(
         distance: Largest Hamming distance, 0 or more.
         plan: As for `pairs`.
         policy: "greedy": a row is dropped if it is within the distance of a kept one before it,
-            and its cluster is the first such; "components": matches are followed as chains, the
-            first row of each is kept.
+            and its cluster is the first such row; "components": chains of matches are groups, and
+            the first row of each is kept.
         limits: Memory, folder for spill files, threads.
         progress: Shows the progress.
         csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
@@ -170,7 +170,7 @@ def _clusters(labels: Any, reader: FingerprintReader, ids: RowIds) -> Iterator[p
 
 
 def _runs(labels: Any) -> Iterator[tuple[Any, Any]]:
-    """The labels with their rows, some at a time."""
+    """The labels with their rows, in batches."""
     for first in range(0, len(labels), ROWS_AT_ONCE):
         part = labels[first : first + ROWS_AT_ONCE].astype(np.uint64)
         yield part, np.arange(first, first + len(part), dtype=np.uint64)
@@ -183,7 +183,7 @@ def _doubts(distance: int, bits: int, rows: int) -> list[str]:
 
 
 def check_width(distance: int, bits: int) -> None:
-    """Refuse a distance that any two fingerprints have.
+    """Refuse a distance within which any two fingerprints are.
 
     Raises:
         UsageError: If it is refused.
@@ -235,7 +235,7 @@ class RowIds:
     """
 
     def __init__(self, rows: int, tmp: str | None = None) -> None:
-        """Want none; takes rows / 4 bytes of memory."""
+        """Begin without requests; takes rows / 4 bytes of memory."""
         self._bits = np.zeros(-(-rows // 64) * 8, np.uint8)
         self._before = np.empty(0, np.int64)
         self._ends, self._text = TemporaryRows(tmp), TemporaryRows(tmp)
@@ -247,12 +247,12 @@ class RowIds:
         return self._ends.nbytes + self._text.nbytes
 
     def want(self, numbers: Any) -> None:
-        """Ask for the ids of rows, before `fill`."""
+        """Request the ids of rows, before `fill`."""
         places = (numbers >> 3).astype(np.int64)
         np.bitwise_or.at(self._bits, places, np.uint8(1) << (numbers & 7).astype(np.uint8))
 
     def fill(self, batches: Iterable[Any]) -> None:
-        """Keep the wanted ids of all rows' ids (Arrow large strings, in order)."""
+        """Store the requested ids among all rows' ids (Arrow large strings, in order)."""
         first, total = 0, 0
         self._ends.append(np.zeros(1, np.int64))
         for batch in batches:
@@ -271,7 +271,7 @@ class RowIds:
         self._before = np.cumsum(counts) - counts
 
     def take(self, numbers: Any) -> pa.Array:
-        """The ids of wanted rows."""
+        """The ids of requested rows."""
         words = self._bits.view(np.uint64)[numbers >> 6]
         below = (np.uint64(1) << (numbers & 63).astype(np.uint64)) - np.uint64(1)
         places = self._before[numbers >> 6] + np.bitwise_count(words & below)
@@ -309,10 +309,10 @@ def new_pairs_file(
 ) -> PairsSummary:
     """Write every pair of a new and an old fingerprint within `distance` bits.
 
-    The new ones are held in memory with search tables; the old ones pass by once, however many.
+    The new ones are in memory with search tables; the old ones are read once, in batches.
 
     Args:
-        new: Fingerprint files, folders of them or patterns; their rows are numbered through.
+        new: Fingerprint files, folders of them or patterns; their rows are numbered across files.
         old: As `new`.
         output: Table file: left (new), right (old), distance, left_id, right_id; by right, left.
         distance: Largest Hamming distance, 0 or more.

@@ -1,4 +1,4 @@
-"""Passages of questions cut out of documents, which are kept.
+"""Cutting passages of questions out of documents.
 
 The step decides which documents are still dropped before it writes the first one: the texts of
 those with findings wait in a temporary file, and their cut texts are searched again.
@@ -38,16 +38,16 @@ def cut_passages(
     """Cut the passages of questions out of documents.
 
     Args:
-        documents: Texts, as they were given to `neardup.decontaminate`.
-        found: What that found, or some of its rows: documents without a row stay as they are.
-        around: Characters (code points) before and behind each passage that go with it; passages
-            that meet then are one cut.
+        documents: The texts of the call of `neardup.decontaminate`.
+        found: Its result, or some rows of it: documents without a row stay as they are.
+        around: Characters (code points) before and after each passage that are cut with it;
+            passages that then overlap are one cut.
         max_cuts: A document with more cuts than this is dropped.
 
     Returns:
         LargeStringArray of the texts that are left, null for a document that is dropped: one with
-        more cuts, or of which nothing but white space is left. What is left may still hold a
-        question whose words are spread over the document: `neardup.decontaminate` says so.
+        more cuts, or of which only white space is left. The rest may still contain a question whose
+        words are spread over the document: `neardup.decontaminate` finds it.
 
     Raises:
         UsageError: For a number below zero, or something that is not a text.
@@ -73,7 +73,7 @@ def cut_passages(
 
 
 def check_cut(sources: Sequence[Source], read: ReadOptions) -> None:
-    """Refuse texts whose passages cannot be cut out where they stand."""
+    """Refuse inputs out of whose records no passage can be cut."""
     if len(read.text) > 1:
         raise UsageError(
             f"--text is {','.join(read.text)}: --cut takes passages out of one field; name one"
@@ -97,11 +97,11 @@ class PassageCuts:
     """The cuts in the documents of a run; see `documents.record_edits.Cutter`.
 
     Args:
-        cut: How.
+        cut: The options.
         tmp: Folder for the temporary file.
 
     Attributes:
-        documents: After `decide`: how many lose passages.
+        documents: After `decide`: the number of documents that lose passages.
     """
 
     def __init__(self, cut: Cut, tmp: str | None) -> None:
@@ -115,7 +115,7 @@ class PassageCuts:
         self._document = self._number = -1
 
     def keep_texts(self, texts: pa.LargeStringArray, first: int, documents: Iterable[int]) -> None:
-        """Keep the texts of documents with findings.
+        """Store the texts of documents with findings.
 
         Args:
             texts: Of a batch.
@@ -139,13 +139,13 @@ class PassageCuts:
         """Decide which documents are cut, and which are dropped.
 
         Args:
-            leaks: What is to go.
-            questions: What was looked for.
-            still: Which findings are leaks, of those in what is left.
+            leaks: The findings to cut.
+            questions: The questions.
+            still: Selects the leaks among findings in the cut texts.
 
         Returns:
-            The documents that are dropped: those with too many cuts, with nothing left but white
-            space, or that still hold a question.
+            The documents that are dropped: those with too many cuts, with only white space left, or
+            that still contain a question.
         """
         passages: dict[int, list[tuple[int, int]]] = {}
         for each in leaks:
@@ -170,7 +170,7 @@ class PassageCuts:
     def _left(
         self, stretches: dict[int, list[tuple[int, int]]]
     ) -> Iterator[tuple[list[int], list[str]]]:
-        """The documents after their cuts, some at a time."""
+        """The documents after their cuts, in batches."""
         self._file.seek(0)
         documents: list[int] = []
         left: list[str] = []

@@ -1,8 +1,8 @@
 """Cut paragraphs or lines that many documents have out of files.
 
 1. read: hash the units of each document while the next batch is read;
-2. match: group the hashes, and find which units go;
-3. write the records, what goes left out, and the table of it;
+2. match: group the hashes, and find the units to cut;
+3. write the records without these units, and the table of cuts;
 4. commit: all outputs appear together.
 """
 
@@ -69,8 +69,8 @@ class Repeated:
     Args:
         unit: "paragraph" or "line".
         seen_in: The least number of documents that have a unit; 2 or more.
-        min_words: What has fewer words is never cut.
-        keep: "first" leaves the first of equal units where it stands, "none" leaves none.
+        min_words: A unit of fewer words is never cut.
+        keep: "first" leaves the first of equal units, "none" leaves none.
 
     Raises:
         UsageError: For another unit, number or keep.
@@ -82,7 +82,7 @@ class Repeated:
     keep: str = "first"
 
     def __post_init__(self) -> None:
-        """Refuse what is none of these."""
+        """Refuse other values."""
         for name, choices in (("unit", UNITS), ("keep", KEEPS)):
             if getattr(self, name) not in choices:
                 raise UsageError(
@@ -107,7 +107,7 @@ class LineOutputs:
 
     Args:
         records: A file, "-" or a folder for all records.
-        cut: Table file with a row for each different unit of which something was cut.
+        cut: Table file with a row for each distinct unit that was cut.
         rejects: JSON lines of the records that could not be used.
         csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
     """
@@ -119,7 +119,7 @@ class LineOutputs:
 
     @property
     def tables(self) -> list[str]:
-        """The paths beside the records'."""
+        """The paths other than the records'."""
         return [path for path in (self.cut, self.rejects) if path is not None]
 
     def check(self, sources: Sequence[Source], written: OutputSet) -> None:
@@ -249,7 +249,7 @@ class _Documents:
     def write(
         self, output: str, cutter: CutUnits, field: str, written: OutputSet, progress: Progress
     ) -> list[str]:
-        """Write all records, without what the cutter takes; the paths written."""
+        """Write all records, without the stretches of the cutter; returns the written paths."""
         ends = [*self._firsts[1:], self.count]
         masks = []
         for source, first, end in zip(self._sources, self._firsts, ends, strict=True):

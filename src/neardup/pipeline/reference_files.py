@@ -1,4 +1,4 @@
-"""Files in the place of an index: `dedup --against FILE...` makes one for the run."""
+"""Files in place of an index: `dedup --against FILE...` makes one for the run."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def index_of_files(
 
     Args:
         paths: Inputs, as for `open_sources`.
-        rule: Of the run: the index is made for it.
-        read: Of the run: the same fields are read.
-        limits: Of the run: where temporary files go.
+        rule: Of the run.
+        read: Of the run.
+        limits: Of the run, with the folder for temporary files.
         progress: Shows the progress.
 
     Raises:

@@ -1,9 +1,9 @@
 """The lines or paragraphs that many documents share, in memory independent of their number.
 
 1. Each unit's hash, document, number and bytes go to a part by the first bits of the hash.
-2. Of each part the units are grouped by hash; those of groups in enough documents go to a part by
-   document.
-3. Documents are gone through a second time, and the units of the next one are always at hand.
+2. In each part units are grouped by hash; units of groups in enough documents go to a part by
+document.
+3. Documents are read a second time, in the order of these parts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _GROUP_COLUMNS: Final = 9
 _C_DOCUMENT, _C_NUMBER, _C_IS_CUT, _C_DOCUMENTS, _C_COUNT, _C_NBYTES = range(6)
 _CUT_COLUMNS: Final = 6
 _MEMORY_SHARE: Final = 16
-"""What a spool holds, of the budget; sorting a part takes some eight times as much."""
+"""The share of the budget for a spool; sorting a part takes some eight times as much."""
 
 
 class RepeatedUnits:
@@ -44,9 +44,9 @@ class RepeatedUnits:
         tmp: Folder for temporary files.
 
     Attributes:
-        units: How many were taken.
-        repeated: How many different ones are in enough documents.
-        cut: How many units go.
+        units: The number of units.
+        repeated: The number of distinct ones in enough documents.
+        cut: The number of units to cut.
     """
 
     def __init__(self, seen_in: int, *, keeps_first: bool, memory: int, tmp: str | None) -> None:
@@ -57,7 +57,7 @@ class RepeatedUnits:
         self.units = self.repeated = self.cut = 0
 
     def add(self, rows: Any) -> None:
-        """Take the units of the next documents, as `unit_hashes` gives them."""
+        """Take the units of the next documents, from `unit_hashes`."""
         self.units += len(rows)
         if len(rows):
             self._spool.append(rows)
@@ -135,7 +135,7 @@ def _groups(rows: Any) -> Any:
 
 
 def _merged(earlier: Any, later: Any) -> Any:
-    """The groups of documents and of those that follow them, of which the first may be the last."""
+    """The groups of consecutive documents, of which one may be in both parts."""
     if not len(earlier):
         return later
     both = np.concatenate([earlier, later])
@@ -153,7 +153,7 @@ def _merged(earlier: Any, later: Any) -> Any:
 
 
 def _by_hash(rows: Any) -> Any:
-    """The stable order by both halves of the hash; the second is looked at where it must be."""
+    """The stable order by both halves of the hash; the second only where the first is equal."""
     order = np.argsort(rows[:, _LOW], kind="stable")
     low, high = rows[order, _LOW], rows[order, _HIGH]
     if ((low[1:] == low[:-1]) & (high[1:] != high[:-1])).any():
@@ -169,7 +169,7 @@ def _is_new(rows: Any) -> Any:
 
 
 def _places(rows: Any, groups: Any) -> Any:
-    """The group of each unit, -1 for none; int64. Groups may have the first half in common."""
+    """The group of each unit, -1 for none; int64. Groups may share the first half."""
     begin = np.searchsorted(groups[:, _LOW], rows[:, _LOW])
     _, sizes = np.unique(groups[:, _LOW], return_counts=True)
     places = np.full(len(rows), -1)
@@ -181,18 +181,18 @@ def _places(rows: Any, groups: Any) -> Any:
 
 
 class CutUnits:
-    """The units that go, of one document after the other; see `documents.record_edits.Cutter`.
+    """The units to cut, of one document after the other; see `documents.record_edits.Cutter`.
 
     Args:
         cuts: As in `RepeatedUnits.cuts`.
         unit: "paragraph" or "line".
-        tell: Called with the document, the text, and how many documents, cuts and bytes, for the
-            first of equal units; None where nobody asks.
+        tell: Called for the first of equal units with the document, the text, and the numbers of
+            documents, cuts and bytes; or None.
 
     Attributes:
-        texts: How many texts had something cut.
-        emptied: How many of these have no unit any more.
-        nbytes: Of the texts that were taken out, with what was behind them.
+        texts: The number of changed texts.
+        emptied: The number of these without units left.
+        nbytes: Bytes of the cut texts, with the line breaks after them.
     """
 
     def __init__(
@@ -213,7 +213,7 @@ class CutUnits:
         return -1 if self._rows is None else int(self._rows[0][_C_DOCUMENT])
 
     def take(self, text: str) -> list[tuple[int, int]]:
-        """The stretches of that document's text that go; first and last character."""
+        """The stretches to cut from that document's text; first and last character."""
         rows, self._rows = self._rows or [], next(self._documents, None)
         data = text.encode()
         places = unit_places(data, self._unit)

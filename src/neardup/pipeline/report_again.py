@@ -1,4 +1,4 @@
-"""A report of a run that has ended: its inputs are read again, its decision is taken as given."""
+"""A report of a finished run: its inputs are read again, its decision is not made again."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def report_files(
     """Write the report of a run from its result files and its inputs.
 
     Args:
-        files: What `dedup --duplicates` wrote, and what `dedup --clusters` wrote, or None.
+        files: The table of `dedup --duplicates`, and that of `dedup --clusters` or None.
         inputs: The run's inputs.
-        options: What to write.
-        rule: As the run had it.
-        choice: As the run had it.
-        read: As the run had it.
+        options: Of the report.
+        rule: Of the run.
+        choice: Of the run.
+        read: Of the run.
         limits: Threads, memory and temporary files.
         progress: Shows the progress.
 
@@ -85,7 +85,7 @@ def report_of(
     limits: Limits,
     progress: Progress | None = None,
 ) -> None:
-    """Write the report of a decision that `decision_of` gives of the documents.
+    """Write the report of the decision that `decision_of` returns for the documents.
 
     Raises:
         UsageError: If the decision is not one of this matching.
@@ -127,7 +127,7 @@ def report_of(
 
 
 def check_decision(decision: Decision, rule: Rule, choice: Choice) -> None:
-    """Refuse a decision that another threshold made."""
+    """Refuse a decision by another threshold."""
     if not rule.by_features or choice.policy != "greedy" or decision.similarity is None:
         return
     least = float(decision.similarity.min(initial=1.0))

@@ -1,4 +1,4 @@
-"""The result of a run in memory, and the questions that it answers."""
+"""The result of a run in memory, and its further questions."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _SHOWN_ROWS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The parts of a run that later questions to its result need.
+    """The parts of a run that later calls of its result need.
 
     Args:
         decision: The decision.
         addresses: Of the documents.
         rule: When documents matched.
         choice: Which were kept.
-        read: What was read of the documents.
-        limits: What the run could use.
-        inputs: What was read.
+        read: The fields of the documents.
+        limits: The resources of the run.
+        inputs: The inputs.
     """
 
     decision: Decision
@@ -72,13 +72,13 @@ class DedupResult:
 
     Args:
         kept: bool, shape (n,): the document is kept.
-        cluster: int64, shape (n,): the row that stands for the document's group: its kept document
+        cluster: int64, shape (n,): the row that names the document's group: its kept document
             (greedy) or its first one (components). A document without matches names itself.
         duplicates: Arrow table with one row for each dropped document: dropped, kept, distance,
             similarity (null in exact mode without verification), cluster. Documents of files are
-            named by their address, those in memory by their id as given, or by their row.
+            named by their address, those in memory by their id or row.
         summary: Counts and times.
-        origin: What it was made of.
+        origin: The run.
 
     Example:
         >>> from neardup import dedup
@@ -107,7 +107,7 @@ class DedupResult:
         return self.duplicates.sort_by(order)
 
     def why(self, dropped: object) -> RemovedDocument:
-        """The reason for a dropped document: the kept one, the numbers, the words that differ.
+        """The reason for dropping a document: the kept one, the numbers, the differing words.
 
         Args:
             dropped: Its id, address or row, as `duplicates` has it.
@@ -132,7 +132,7 @@ class DedupResult:
         return RemovedDocument(gone, kept, row["distance"], row["similarity"], both)
 
     def rethreshold(self, similarity: float) -> Any:
-        """The result at a higher threshold, without reading again; only where it is exact.
+        """The result at a higher threshold, without reading again, if it is exact.
 
         Args:
             similarity: The threshold, at least the run's own.
@@ -142,7 +142,7 @@ class DedupResult:
 
         Raises:
             UsageError: For a lower threshold, a run by distance, or if a dropped document is less
-                similar to the one kept for it: whether it matches another one was not looked at.
+                similar to the one kept for it, since the run did not search for another match.
 
         Example:
             >>> from neardup import dedup
@@ -181,12 +181,12 @@ class DedupResult:
         Args:
             path: The page to write, .html.
             lowest: Least similarity of the page; by default 0.1 below the threshold.
-            source: Field by which it counts.
+            source: Field by which it counts documents.
             summary: Write its numbers to this JSON file.
 
         Raises:
-            UsageError, FileError, DataError: As when the run read the documents, or if they are
-                others now.
+            UsageError, FileError, DataError: As when the run read the documents, or if these have
+            changed.
         """
         from neardup.pipeline.report_again import report_of
 
@@ -242,7 +242,7 @@ class DedupResult:
         return pl.from_arrow(self.clusters())
 
     def __repr__(self) -> str:
-        """Counts; the arrays would fill the screen."""
+        """The counts, without the arrays."""
         summary = self.summary
         return f"DedupResult(read={summary.read}, kept={summary.kept}, dropped={summary.dropped})"
 

@@ -1,4 +1,4 @@
-"""The rule of a call, by what the call names of a question."""
+"""The rule of a call, from the parts of a question that it names."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def rule_of(
     recipe: Recipe | None = None,
     stored: Callable[[], Question | None] | None = None,
 ) -> Rule:
-    """The rule of a call; what it names, and what that implies, is `question_for`'s rule.
+    """The rule of a call; `question_for` decides the parts that it does not name.
 
-    A call against an index by similarity that names nothing asks the index's own question.
+    A call against an index by similarity that names nothing uses the index's own question.
 
     Args:
-        question: All of a question.
+        question: A whole question.
         similarity: A part of one, like `measure` and `recipe`.
         distance: As in Rule, like `verify`.
         verify: With a distance.
         measure: The measure of similarity.
         recipe: How a document becomes features and a fingerprint.
-        stored: Reads the question of the index that the run is against, if it is against one.
+        stored: Reads the question of the reference index, if there is one.
 
     Raises:
         UsageError: For parts that exclude each other, or values out of range.
@@ -61,7 +61,7 @@ def rule_of(
 
 
 def question_of_index(folder: str | os.PathLike[str]) -> Question | None:
-    """The question of an index in a folder, or of a service; None of an index by distance."""
+    """The question of an index in a folder, or of a service; None for an index by distance."""
     if is_service(address := os.fspath(folder)):
         with ServiceIndex(address) as service:
             return service.question

@@ -52,8 +52,8 @@ def similar_pairs(  # noqa: PLR0913
     Args:
         texts: A sequence of texts, or a table: of Arrow, pandas, polars, or a Dataset of Hugging
             Face.
-        right: Other texts: then only pairs of one of `texts` and one of these are searched. A
-            number in its place is the similarity.
+        right: Other texts: only pairs of one of `texts` and one of these are searched. A number in
+            its place is the similarity.
         similarity: Least similarity of the feature sets, above 0, up to 1.
         measure: "jaccard", "cosine", "containment" or "dice".
         recipe: How to tokenise, hash and fingerprint; by default Recipe().
@@ -67,11 +67,11 @@ def similar_pairs(  # noqa: PLR0913
 
     Returns:
         Arrow table of left int64, right int64 (rows), distance int32 (of the fingerprints),
-        similarity float64, sorted by left and right; of one side left < right. With `id` also
+        similarity float64, sorted by left and right; with one side, left < right. With `id` also
         left_id and right_id, of that column's type. Texts without features match nothing.
 
     Raises:
-        UsageError: For a value out of range, something that is not a text, or a missing column.
+        UsageError: For a value out of range, a document that is not a text, or a missing column.
         DataError: For a null, unless skipped.
 
     Example:
@@ -95,7 +95,7 @@ def similar_pairs(  # noqa: PLR0913
 
 
 class _Side:
-    """The documents of one argument, and where they come from."""
+    """The documents of one argument, and their source."""
 
     def __init__(self, texts: Any, rule: Rule, limits: Limits, read: ReadOptions) -> None:
         check_documents(texts)
@@ -128,7 +128,7 @@ def _within(side: _Side, rule: Rule, workers: int | None) -> tuple[Rows, Rows, A
 
 
 def _across(one: _Side, other: _Side, rule: Rule, workers: int | None) -> tuple[Rows, Rows, Any]:
-    """The pairs of two sides: the right one is an index, which the left one is asked."""
+    """The pairs of two sides: the right one becomes an index, which the left one queries."""
     index = Index(similarity=rule.match.similarity, measure=rule.measure)
     stored, queries = (np.flatnonzero(side.documents.sizes) for side in (other, one))
     if not len(stored) or not len(queries):
@@ -141,7 +141,7 @@ def _across(one: _Side, other: _Side, rule: Rule, workers: int | None) -> tuple[
 
 
 def _table(one: _Side, other: _Side, left: Rows, right: Rows, similarity: Any) -> pa.Table:
-    """Rows of the pairs as they were given, and with ids these too."""
+    """The pairs by their original rows, with ids if there are any."""
     codes = one.documents.codes[left], other.documents.codes[right]
     columns = {
         "left": one.rows[left],

@@ -22,7 +22,7 @@ _SPOOL_BYTES = 1 << 12
 
 
 def compile_search() -> None:
-    """Load what a search by similarity runs, as a run over documents does."""
+    """Load the kernels of a search by similarity, as a run over documents does."""
     features = np.arange(3, dtype=np.uint64)
     with FeatureSpool(_SPOOL_BYTES) as spool:
         spool.append(features)
@@ -33,7 +33,7 @@ def compile_search() -> None:
 
 
 def search_compiler() -> subprocess.Popen[bytes] | None:
-    """Begin `compile_search` in a process of its own; None where there is no core for it."""
+    """Start `compile_search` in a process of its own; None if there is no core for it."""
     if worker_count(None) == 1:
         return None
     program = "from neardup.pipeline.warm import compile_search; compile_search()"

@@ -1,7 +1,7 @@
 """The file of answers: JSON lines, one for each answer, on disk before the next pair is shown.
 
-Several reviews may share a file. One at a time appends, under the file's lock, and each reads what
-the others have appended before it adds a line or says what is answered.
+Several reviews may share a file. One at a time appends, under the file's lock, and each reads the
+others' lines before it adds one or reports the answers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["ANSWERS", "Answer", "Answers", "read_answers"]
 Said = Literal["yes", "no", "unsure"]
 ANSWERS: Final = ("yes", "no", "unsure")
 _HEAD: Final = b'{"first":'
-"""How the line of an answer begins."""
+"""The beginning of an answer's line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ class Answer:
     """The answer of a person about two documents.
 
     Attributes:
-        first: Id or address of the one.
-        second: Of the other.
+        first: Id or address of one document.
+        second: Id or address of the other.
         answer: "yes": they are duplicates; "no"; "unsure".
-        similarity: Theirs, where it was known.
-        scores: Theirs by each candidate recipe, where a question was looked for: what teaches of
-            other documents too.
+        similarity: Theirs, if it was known.
+        scores: Theirs by each candidate recipe, if the review looked for a question: from these,
+            answers about other documents teach too.
     """
 
     first: str
@@ -53,18 +53,18 @@ class Answer:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The two, whichever comes first."""
+        """The two documents, in a fixed order."""
         return (self.first, self.second) if self.first <= self.second else (self.second, self.first)
 
 
 def read_answers(path: str) -> dict[tuple[str, str], Answer]:
     """The final answers in a file: the last answer of each pair counts.
 
-    It may be any table; a last line of JSON of which a full disk took a part only is passed over.
+    It may be any table; an incomplete last line of JSON, as from a full disk, is skipped.
 
     Raises:
-        UsageError: If it is a stream or no table.
-        DataError: If a line is none of an answer.
+        UsageError: If it is a stream or not a table.
+        DataError: If a line is not an answer.
         FileError: If it cannot be read.
     """
     if path == "-" or Path(path).is_fifo():
@@ -92,7 +92,7 @@ def _answers(path: str) -> Iterator[Answer]:
 
 
 def _scores(value: Any, place: str) -> dict[str, float] | None:
-    """Similarities by the names of recipes; a column of that name in a person's table is none."""
+    """Similarities by the names of recipes; another column of that name is ignored."""
     if not isinstance(value, dict):
         return None
     if not all(isinstance(each, int | float) and 0 <= each <= 1 for each in value.values()):
@@ -120,16 +120,17 @@ class Answers:
     """A file of answers that grows.
 
     Args:
-        path: JSON lines; what is there already counts.
+        path: JSON lines; existing answers count.
 
     Raises:
-        UsageError: If it is another table: no line can follow. Or if the system has no locks.
-        DataError: If it holds something else.
+        UsageError: If it is another table, to which no line can be appended, or the system has no
+            locks.
+        DataError: If it is not a file of answers.
         FileError: If it cannot be read or written.
     """
 
     def __init__(self, path: str) -> None:
-        """Read what is there."""
+        """Read the existing answers."""
         self.path = path
         check_system("a file of answers")
         self._found: dict[tuple[str, str], Answer] = (
@@ -147,7 +148,7 @@ class Answers:
 
     @property
     def found(self) -> dict[tuple[str, str], Answer]:
-        """The answers, those of other reviews of this file too: another dict after they added."""
+        """The answers, also those of other reviews of this file, in a new dict after additions."""
         if self._file >= 0 and os.fstat(self._file).st_size != self._size:
             with self._locked():
                 self._read_others()
@@ -167,7 +168,7 @@ class Answers:
                 fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def _read_others(self) -> None:
-        """Take what others appended; the lock is held, so a line that is cut is nobody's."""
+        """Read answers that others appended; under the lock an incomplete line is from a crash."""
         if os.fstat(self._file).st_size == self._size:
             return
         self._end_last_line()
@@ -175,7 +176,7 @@ class Answers:
         self._size = os.fstat(self._file).st_size
 
     def _end_last_line(self) -> None:
-        """Make the next answer a line of its own: a last line that is cut goes, others end."""
+        """Remove an incomplete last line, or end the last line, before the next answer."""
         data = Path(self.path).read_bytes()
         if data.removeprefix(BOM_UTF8).strip()[:1] not in {b"", b"{"}:
             raise _unlike_lines(self.path)
@@ -186,7 +187,7 @@ class Answers:
             append_whole(self._file, b"\n")
 
     def add(self, answer: Answer) -> None:
-        """Keep one; it is on disk when this returns.
+        """Append an answer; it is on disk when this returns.
 
         Raises:
             FileError: If it cannot be written.

@@ -1,9 +1,9 @@
-"""Pairs that some candidate question matches, in a sample of the documents, and who matches which.
+"""Pairs that some candidate question matches in a sample, and the questions that match each.
 
-1. each recipe joins the sample at its lowest threshold that has not too many pairs;
+1. each recipe joins the sample at its lowest threshold without too many pairs;
 2. the union of these pairs is scored by every recipe;
-3. of each candidate question the groups are made, since copies of copies are copies;
-4. a random sample of the pairs, more of them where they are few, stands for all.
+3. the groups of each candidate question are made, since copies of copies are copies;
+4. a random sample of the pairs, denser where they are few, represents all.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ RECIPES: Final = tuple(Recipe(tokens=tokens, ngram=ngram) for tokens, ngram in C
 STEPS: Final = tuple(step / 20 for step in range(8, 20))
 """Thresholds."""
 LOWEST_OF_CHARACTERS: Final = 0.5
-"""Below it characters match texts of one language."""
+"""The lowest threshold of characters; below it they match texts of one language."""
 MOST_PAIRS: Final = 100_000
-"""Of one recipe; a threshold that has more is not a candidate."""
+"""The most pairs of a recipe; a threshold with more is not a candidate."""
 BANDS: Final = 20
 MOST_OF_A_BAND: Final = 1_000
-"""Pairs of a twentieth of the mean similarity that stand for all of it."""
+"""The most sampled pairs of each twentieth of the mean similarity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class CandidatePairs:
         left: int64 (p,): the one document of each pair.
         right: int64 (p,): the other one.
         scores: float64 (p, r): the similarity by each of RECIPES.
-        weights: float64 (p,): how many pairs each one stands for.
+        weights: float64 (p,): the number of pairs that each one represents.
         questions: The candidates.
-        matches: Bool (q, p): whether a question's groups hold both documents of a pair.
+        matches: Bool (q, p): whether a question's groups put both documents of a pair together.
         implied: float64 (q,): pairs that a question's groups imply.
     """
 
@@ -66,7 +66,7 @@ class CandidatePairs:
     implied: npt.NDArray[np.float64]
 
     def __len__(self) -> int:
-        """Count the pairs of the sample."""
+        """The number of pairs in the sample."""
         return self.left.size
 
 
@@ -122,7 +122,7 @@ def candidate_pairs(
 
 
 def _loosest_pairs(sets: Any, recipe: Recipe, workers: int | None) -> tuple[Rows, float]:
-    """The pairs at the lowest threshold that has not too many, and it."""
+    """The lowest threshold without too many pairs, and its pairs."""
     for step in STEPS:
         if recipe.tokens == "chars" and step < LOWEST_OF_CHARACTERS:
             continue

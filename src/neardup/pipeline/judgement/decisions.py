@@ -1,8 +1,7 @@
-"""Answers in a run: two documents match because somebody said so, or do not, whatever is measured.
+"""Answers in a run: a person's answer about two documents overrides their measured similarity.
 
-A run decides as always. Then the groups of similar documents that an answer touches are decided
-again: in order of priority, a document is dropped if it matches one that is kept. What no answer
-touches stays as it was.
+A run decides as usual. Then the groups of similar documents with an answer are decided again: in
+order of priority, a document is dropped if it matches a kept one. Other groups stay as they are.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ class Decisions:
 
     Args:
         yes: Pairs that match, the smaller number first.
-        no: Pairs that do not.
-        unknown: Answers about documents that the run does not have.
+        no: Pairs that do not match.
+        unknown: The number of answers about other documents.
     """
 
     yes: frozenset[tuple[int, int]]
@@ -52,7 +51,7 @@ class Decisions:
 
     @classmethod
     def read(cls, path: str, addresses: Addresses, documents: int) -> Decisions:
-        """Read a file of answers; those that are unsure decide nothing.
+        """Read a file of answers; unsure ones decide nothing.
 
         Raises:
             UsageError: If two documents have a name that an answer uses.
@@ -96,7 +95,7 @@ def _rows_of(names: list[str], addresses: Addresses, documents: int) -> dict[str
 
 
 def check_decisions(choice: Choice, against: object) -> None:
-    """Refuse now what could not be decided after hours.
+    """Refuse, before hours of work, a run that cannot use answers.
 
     Raises:
         UsageError: For a run against an index.
@@ -112,7 +111,7 @@ def check_decisions(choice: Choice, against: object) -> None:
 def with_decisions(
     decision: Decision, documents: Documents, rule: Rule, choice: Choice, limits: Limits
 ) -> tuple[Decision, list[str]]:
-    """A decision with the choice's answers taken as given, if any, and a line that says so.
+    """A decision that follows the choice's answers, if any, and a note about them.
 
     Raises:
         UsageError: If two documents have a name that an answer uses.
@@ -133,14 +132,14 @@ def decide_again(
     choice: Choice,
     limits: Limits,
 ) -> Decision:
-    """Decide for every document with answers taken as given; the policy is greedy.
+    """Decide for every document, with answers that override matches; the policy is greedy.
 
     Args:
-        decision: Without them.
+        decision: Without the answers.
         decisions: The answers.
         documents: The documents.
-        rule: When they match otherwise.
-        choice: Whose priorities count.
+        rule: When other documents match.
+        choice: The order of priority.
         limits: Threads.
     """
     if not decisions.yes and not decisions.no:
@@ -190,7 +189,7 @@ def _touched(
 
 
 class _Judge:
-    """Tells whether documents match: as was said, else as is measured."""
+    """Decides whether documents match: by an answer, or by measurement."""
 
     def __init__(self, decisions: Decisions, rule: Rule, documents: Documents) -> None:
         self._said = dict.fromkeys(decisions.yes, True) | dict.fromkeys(decisions.no, False)

@@ -1,7 +1,8 @@
 """The candidate question that agrees best with some answers, and the pair to show next.
 
-Answers chosen to teach represent nothing, so no figure is a share of them. They teach how likely a
-pair of some similarities is to be of copies (a probit regression with a Gaussian prior, Laplace's
+Pairs chosen to teach are not a sample, so no figure is a share of them. The answers teach how
+likely a pair with given similarities is a pair of copies (a probit regression with a Gaussian
+prior, Laplace's
 approximation of its posterior: Bishop, Pattern Recognition and Machine Learning, 4.3 to 4.5).
 Precision, recall and F1 of each question are those over the random sample of candidate pairs, in
 each of a number of draws from that posterior; the intervals are those of the draws. The next pair
@@ -30,19 +31,19 @@ __all__ = ["Lesson", "QuestionSoFar", "Share", "learn", "next_pair"]
 
 DRAWS: Final = 200
 REGRET: Final = 0.01
-"""F1 that the best question so far may be expected to lack; more answers would hardly change it."""
+"""Expected loss of F1 at which more answers would hardly change the best question."""
 LEAST_ANSWERS: Final = 10
 MOST_ADVISED: Final = 60
-"""Further answers that are foreseen at most."""
+"""The most further answers that are predicted."""
 EQUAL: Final = 0.005
-"""Of F1: such questions are taken as equal."""
+"""The difference in F1 below which questions count as equal."""
 ANYWHERE: Final = 4
-"""One pair in this number comes from any level of similarity, whatever is known."""
+"""One pair in this number is chosen at random from all levels of similarity."""
 _MIDDLE: Final = 0.6
 _SPREAD: Final = 0.2
 _PRIOR_MEAN: Final = (0.0, 2.5)
 _PRIOR_DEVIATION: Final = (2.0, 2.5, 1.2)
-"""Of the constant, the mean similarity, and what each recipe's differs from that."""
+"""Prior deviations of the constant, the mean similarity, and each recipe's difference from it."""
 _STEPS: Final = 30
 _STRAIGHT: Final = 1.5976
 _CUBED: Final = 0.07056
@@ -54,7 +55,7 @@ class Lesson:
 
     Args:
         scores: float64 (a, r): their similarity by each recipe.
-        is_copy: Bool (a,): what was answered.
+        is_copy: Bool (a,): the answers.
     """
 
     scores: Floats
@@ -89,9 +90,10 @@ class QuestionSoFar:
         precision: Of its pairs, over the candidate pairs; so are recall and F1.
         recall: Of the copies among the candidate pairs.
         f1: Harmonic mean of the two.
-        answers: How many taught.
-        more: About how many more until they would hardly change the choice; 0: they would not.
-        contested: float64 (p,): of each candidate pair, how much an answer is expected to teach.
+        answers: The number of answers that taught.
+        more: About the number of further answers until the choice would hardly change; 0 if it
+            would not.
+        contested: float64 (p,): the expected value of an answer to each candidate pair.
     """
 
     question: Question
@@ -109,9 +111,9 @@ def learn(
     """The question that agrees best with the answers.
 
     Args:
-        pairs: The candidate pairs, of which there is one at least.
+        pairs: The candidate pairs, at least one.
         lesson: All answers, also about other documents.
-        known: What was answered of the candidate pairs themselves, by their number.
+        known: The answers to candidate pairs, by their number.
         seed: Of the draws.
     """
     generator = np.random.default_rng(seed)
@@ -148,7 +150,7 @@ def next_pair(
 
     Args:
         pairs: The candidate pairs.
-        so_far: What the answers tell.
+        so_far: The state of learning.
         answered: Numbers of pairs that were answered, unsure ones too.
         seed: Of the choice; the same answers give the same pair.
     """
@@ -215,7 +217,7 @@ def _share(draws: Floats) -> Share:
 
 
 def _more(lesson: Lesson, regret: float) -> int:
-    """About how many more answers it takes: what is lacking shrinks as their number grows."""
+    """About the number of further answers: the loss shrinks as their number grows."""
     count = lesson.is_copy.size
     short = max(0, LEAST_ANSWERS - count)
     if not count or lesson.is_copy.all() or not lesson.is_copy.any():

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["QuestionReview", "SampledPairs", "sample_pairs"]
 
 DOCUMENTS: Final = 20_000
-"""Of the sample, if they have few characters."""
+"""Documents of the sample, if they have few characters."""
 CHARACTERS: Final = 12_000_000
 _NAMES: Final = tuple(map(recipe_name, RECIPES))
 
@@ -48,7 +48,7 @@ class SampledPairs:
         pairs: The pairs.
         names: Ids or addresses of the documents.
         texts: Of the documents.
-        documents: How many there are in all inputs.
+        documents: The number in all inputs.
     """
 
     pairs: CandidatePairs
@@ -76,7 +76,7 @@ def sample_pairs(
         format_name: Format of all inputs; by default their extensions decide.
 
     Raises:
-        DataError: If a file cannot be read as documents, or no two of them are alike.
+        DataError: If a file cannot be read as documents, or no two of them are similar.
         FileError: If a file cannot be read.
     """
     seen = progress or Quiet()
@@ -115,7 +115,7 @@ class QuestionReview:
 
     Args:
         sampled: The pairs.
-        answers: The file that keeps the answers; what is there counts, also of other documents.
+        answers: The file of answers; existing ones count, also about other documents.
         seed: Of the order.
 
     Raises:
@@ -123,7 +123,7 @@ class QuestionReview:
     """
 
     def __init__(self, sampled: SampledPairs, answers: str, seed: int = 0) -> None:
-        """Begin with the answers that are there."""
+        """Begin with the existing answers."""
         self._sampled, self._seed = sampled, seed
         self._file, self._turns = Answers(answers), Turns()
         pairs = zip(sampled.pairs.left.tolist(), sampled.pairs.right.tolist(), strict=True)
@@ -131,8 +131,8 @@ class QuestionReview:
             key_of(PairRow(sampled.names[one], sampled.names[other])): row
             for row, (one, other) in enumerate(pairs)
         }
-        # Answers may come from several threads; what is learned of one must be known before the
-        # next pair is chosen.
+        # Answers may come from several threads; each must be learned before the next pair is
+        # chosen.
         self._lock = threading.Lock()
         self._so_far = self._learned()
 
@@ -181,7 +181,7 @@ class QuestionReview:
         return None if answer is None else answer.answer
 
     def answer(self, number: int, said: str) -> bool:
-        """Keep an answer and learn of it; False if there is no such pair or answer."""
+        """Store an answer and learn from it; False if there is no such pair or answer."""
         row = self._turns.row(number)
         if row is None or said not in ANSWERS:
             return False

@@ -1,4 +1,4 @@
-"""A review: pairs of a file with their texts, one after the other, and what was answered."""
+"""A review: pairs of a file with their texts, one after the other, and the answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Review", "ReviewOptions", "Strata", "Stratum", "Turns", "key_of"]
 
 LATEST: Final = 200
-"""Answers one can go back to."""
+"""The number of answers to which a person can go back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class ReviewOptions:
     """Options of a review.
 
     Args:
-        answers: The file that keeps them.
-        border: The similarity to ask about first; by default the least of the pairs.
-        precision: What a threshold is to reach.
+        answers: The file of answers.
+        border: The similarity of the first pairs; by default the least of all pairs.
+        precision: The precision that a threshold should reach.
         measure: "jaccard", "cosine", "containment" or "dice", of similarities that the file lacks.
         seed: Of the order.
     """
@@ -67,7 +67,7 @@ class Turns:
         self._done: list[int] = []
 
     def number_of(self, pair: PairRow) -> int:
-        """The number of a pair, a new one the first time."""
+        """The number of a pair; a new one at the first call."""
         if pair not in self._number:
             self._number[pair] = len(self._shown)
             self._shown.append(pair)
@@ -95,14 +95,14 @@ class Review:
     Args:
         pairs: A file of pairs, such as `dedup --duplicates` wrote.
         paths: The inputs with the documents.
-        options: How to review.
+        options: Of the review.
         recipe: Of the run, for the features that are shown.
         read: As the run read the inputs.
         format_name: Of the inputs, if their extensions do not decide.
         fields: Of the records, shown next to the texts.
 
     Raises:
-        UsageError: If the inputs hold none of the documents.
+        UsageError: If the inputs have none of the documents.
         DataError, FileError: If a file cannot be read.
     """
 
@@ -134,8 +134,8 @@ class Review:
         if fields:
             self._values = fields_of(names, fields, paths, read, format_name)
         self._file, self._turns = Answers(options.answers), Turns()
-        # Answers may come from several threads: what is asked next, and which line goes to the
-        # file of answers, is decided by one at a time.
+        # Answers may come from several threads: one at a time chooses the next pair and appends to
+        # the file of answers.
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -175,7 +175,7 @@ class Review:
         return None if answer is None else answer.answer
 
     def answer(self, number: int, said: str) -> bool:
-        """Keep an answer; False if there is no such pair or answer."""
+        """Store an answer; False if there is no such pair or answer."""
         row, shown = self._turns.row(number), self.pair(number)
         if row is None or shown is None or said not in ANSWERS:
             return False
@@ -211,9 +211,9 @@ class Review:
 BANDS: Final = 20
 MOST_OF_A_BAND: Final = 400
 UNKNOWN: Final = 0.3
-"""How far from the border pairs of unknown similarity are taken to be."""
+"""The assumed difference from the border of pairs of unknown similarity."""
 NEARNESS: Final = 12.0
-"""How much more often a band is asked that is nearer to the border, for each unit of similarity."""
+"""The growth of a band's frequency towards the border, for each unit of similarity."""
 
 
 @dataclass(slots=True)
@@ -221,8 +221,8 @@ class Stratum:
     """A band of similarity.
 
     Attributes:
-        least: Where it begins; None: the similarity of its pairs is not known.
-        size: How many pairs it has.
+        least: Its beginning; None if the similarity of its pairs is unknown.
+        size: The number of its pairs.
         pairs: Some of them, in the order in which they are asked.
     """
 
@@ -241,7 +241,7 @@ class Strata:
     """
 
     def __init__(self, rows: Iterable[PairRow], border: float | None, seed: int = 0) -> None:
-        """Count them, and keep some of each band."""
+        """Count the pairs, and sample each band."""
         strata: dict[int, Stratum] = {}
         heaps: dict[int, list[tuple[int, str, str, PairRow]]] = {}
         least = 1.0
@@ -292,7 +292,7 @@ class Strata:
         return sum(key in answers for key in keys), len(keys)
 
     def estimates(self, answers: dict[tuple[str, str], Answer]) -> list[Estimate]:
-        """The precision from each band on upwards, the whole first."""
+        """The precision from each band upwards, that of all pairs first."""
         judged = [_judged(stratum, answers) for stratum in self.all]
         estimates = []
         for number, stratum in enumerate(self.all):
@@ -307,7 +307,7 @@ class Strata:
     def reaching(
         self, precision: float, answers: dict[tuple[str, str], Answer]
     ) -> tuple[Estimate | None, Estimate | None]:
-        """The lowest threshold with a precision: by the estimate, and by its lower end."""
+        """The lowest threshold with a precision: by the estimate, and by its lower bound."""
         known = [x for x in self.estimates(answers) if x.share is not None and x.least is not None]
         likely = next((x for x in known if (x.share or 0) >= precision), None)
         surely = next((x for x in known if x.low >= precision), None)

@@ -34,10 +34,10 @@ class Estimate:
     """The precision of all pairs at or above a similarity.
 
     Attributes:
-        least: The similarity; None: of all.
-        pairs: How many there are.
-        judged: How many of them were answered yes or no.
-        share: Estimated precision; None: nothing was judged.
+        least: The similarity; None for all pairs.
+        pairs: Their number.
+        judged: The number answered yes or no.
+        share: Estimated precision; None if no pair was judged.
         low: Of its 95% interval.
         high: Of its 95% interval.
     """
@@ -96,7 +96,7 @@ def of_pairs(status: dict[str, Any], estimates: Sequence[Estimate]) -> SoFar:
 
 
 def of_question(status: dict[str, Any]) -> SoFar:
-    """The best question so far, and how surely.
+    """The best question so far, and its certainty.
 
     Args:
         status: As `QuestionReview.status`.

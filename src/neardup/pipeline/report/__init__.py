@@ -1,7 +1,7 @@
-"""The report of a run: a plain record in, one HTML page out, which needs nothing beside itself.
+"""The report of a run: a plain record in, one self-contained HTML page out.
 
-`model` is the record, `page` writes its sections in order, `drawings` draws. `frame` is what this
-page and those of other evidence have in common: their style and scripts, and every text made inert.
+`model` is the record, `page` writes its sections in order, `drawings` draws. `frame` has the common
+parts of this page and other pages: styles, scripts, and making texts inert.
 """
 
 from __future__ import annotations

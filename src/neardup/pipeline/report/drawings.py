@@ -29,7 +29,7 @@ HEIGHT: Final = 210
 LEFT: Final = 12
 CURVE_LEFT: Final = 46
 CURVE_RIGHT: Final = 400
-"""Beside the numbers of the axes."""
+"""The right end of the curve, next to the numbers of the axis."""
 BESIDE_TITLE: Final = 150
 RIGHT: Final = 408
 TOP: Final = 26
@@ -37,7 +37,7 @@ BOTTOM: Final = 172
 
 
 def shares(parts: Sequence[tuple[str, int]], label: str) -> str:
-    """One bar cut in parts: (class, how many)."""
+    """One bar of several parts: (class, number)."""
     total = max(1, sum(number for _, number in parts))
     drawn, at = [], 0.0
     for kind, number in parts:
@@ -68,8 +68,8 @@ def curve(points: Sequence[CurvePoint], own: float, documents: int, label: str) 
     Args:
         points: Thresholds, ascending.
         own: The run's.
-        documents: How many there are; the top of the axis.
-        label: What it shows.
+        documents: The number of documents, at the top of the axis.
+        label: The description.
     """
     lowest, highest = points[0].similarity, points[-1].similarity
 
@@ -128,7 +128,7 @@ def _steps(lowest: float, highest: float) -> list[float]:
 
 
 def _short(number: float) -> str:
-    """A number that fits beside an axis.
+    """A number that fits next to an axis.
 
     Example:
         >>> _short(2500), _short(40_000), _short(1_500_000)
@@ -151,7 +151,7 @@ def lines(
     Args:
         series: (name, its points by rising first number); a text.
         label: What it shows.
-        across: What the first number is.
+        across: The name of the first number.
         own: A first number to mark.
     """
     places = [x for _, points in series for x, _ in points] or [0.0, 1.0]
@@ -200,11 +200,11 @@ def _ticks(lowest: float, highest: float, own: float) -> list[tuple[float, str]]
 
 PLOT_WIDTH: Final = 560
 NAMES: Final = 110
-"""Where bars begin; their names stand before it."""
+"""The left end of bars, after their names."""
 ROW: Final = 24
 PLOT_TOP: Final = 34
 NUMBERS: Final = 70
-"""Room behind the longest bar for its number."""
+"""Space after the longest bar for its number."""
 BAND: Final = 0.02
 STYLE: Final = (
     "text{font:13px system-ui,sans-serif;fill:#1c2330}rect{fill:#2f6fb3}"
@@ -218,7 +218,7 @@ class Plot:
 
     Args:
         svg: The picture.
-        title: What it shows.
+        title: The description.
     """
 
     svg: str
@@ -247,9 +247,9 @@ def plot_of(kind: str, cluster: Rows, similarity: npt.NDArray[np.float64] | None
     """One of the plots that `DedupResult.plot` names.
 
     Args:
-        kind: Which.
-        cluster: int64 (n,): the row that stands for each document's cluster.
-        similarity: float64 (m,): of each dropped document; None of a run by distance.
+        kind: The name of the plot.
+        cluster: int64 (n,): the row that names each document's cluster.
+        similarity: float64 (m,): of each dropped document; None for a run by distance.
 
     Raises:
         UsageError: For another kind, or similarities where there are none.
@@ -282,7 +282,7 @@ def _bands(similarity: npt.NDArray[np.float64]) -> list[tuple[str, int]]:
 
 
 def _bars(bars: Sequence[tuple[str, int]], title: str) -> Plot:
-    """Lying bars under a title, each with its name and number."""
+    """Horizontal bars under a title, each with its name and number."""
     most = max((number for _, number in bars), default=1) or 1
     drawn = [f'<text x="0" y="18">{inert(title)}</text>']
     for row, (name, number) in enumerate(bars):

@@ -1,4 +1,4 @@
-"""Parts that all pages share: their frame, their look, and the pieces of HTML."""
+"""Parts that all pages share: frame, style, and pieces of HTML."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 MOST_OF_A_NAME: Final = 90
 
-# Controls, and what changes the direction or the place of other text (Unicode UAX 9, TR 36).
+# Controls, and characters that change the direction or place of other text (Unicode UAX 9, TR 36).
 _ACTIVE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e0fff]"
@@ -56,7 +56,7 @@ def name_of(name: str) -> str:
 
 
 def count(number: int) -> str:
-    """A number with its thousands apart."""
+    """A number with separated thousands."""
     return f"{number:,}"
 
 
@@ -74,7 +74,7 @@ def size(nbytes: int) -> str:
 
 
 def json_data(value: Any) -> str:
-    """JSON that can stand in a script element, whatever texts it has."""
+    """JSON that is safe in a script element with any text."""
     text = json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
     for sign in "<>&=@(":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
@@ -88,7 +88,7 @@ def rows(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def table(heads: Iterable[str], body: Iterable[Iterable[str]], title: str) -> str:
-    """A table that scrolls by itself; cells are HTML, those that begin with a digit are numbers."""
+    """A table that scrolls by itself; cells are HTML, and those that begin with a digit numbers."""
     head = "".join(f'<th scope="col">{each}</th>' for each in heads)
     lines = "".join(
         "<tr>" + "".join(f"<td{_kind(cell)}>{cell}</td>" for cell in line) + "</tr>"
@@ -304,11 +304,11 @@ def frame(  # noqa: PLR0913  # the parts of a page
         heading: Its first words; a text.
         links: (id, title) of sections; those that the body has are shown.
         body: HTML.
-        numbers: What the page shows, for machines and for the script.
-        script: Of this kind of page, beside what all have.
-        style: Of this kind of page, beside what all have.
-        pages: (address, title) of other pages of the same place.
-        forms: Whether it may send something to where it came from.
+        numbers: The numbers of the page, for machines and for the script.
+        script: Of this kind of page, in addition to the common one.
+        style: Of this kind of page, in addition to the common one.
+        pages: (address, title) of other pages of the same server.
+        forms: Whether its forms may be sent to its server.
     """
     navigation = "".join(f'<a href="{href}">{name_shown}</a>' for href, name_shown in pages)
     navigation += "".join(

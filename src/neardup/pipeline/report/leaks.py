@@ -40,10 +40,10 @@ class LeakShown:
         share: Of the question's features.
         run: Words of the longest run.
         parts: The question in parts: whether each is shared, and its text.
-        before: What stands before the passage.
+        before: The text before the passage.
         passage: As `parts`.
-        after: What stands behind it.
-        others: How many other passages are enough by themselves.
+        after: The text after it.
+        others: The number of other passages that suffice by themselves.
     """
 
     question: str
@@ -72,8 +72,8 @@ class LeakReport:
         findings: Pairs of a document and a question.
         benchmarks: Name, questions, found, found whole only, of one word, and empty, of each.
         leaks: Those of least share first.
-        common: Findings by common text alone, likewise.
-        commons: How many of these there are.
+        common: Findings by common text alone, also by least share.
+        commons: Their number.
         settings: Names and values.
         warnings: Lines.
     """

@@ -1,4 +1,4 @@
-"""The content of a report: numbers and texts that are already counted, sampled and cut."""
+"""The content of a report: numbers and texts, already counted, sampled and shortened."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ class CurvePoint:
 
     Attributes:
         similarity: The threshold.
-        kept: Documents kept: exact at the run's own threshold, else judged by `matched`.
-        matched: Documents that have an earlier one at least so similar; exact. None: not known.
+        kept: Documents kept: exact at the run's own threshold, elsewhere estimated from `matched`.
+        matched: The exact number of documents with an earlier one at least this similar; None if
+            unknown.
     """
 
     similarity: float
@@ -41,15 +42,15 @@ class PairShown:
         names: Their ids or addresses.
         similarity: Of their features.
         distance: Of their fingerprints; None if they are not known.
-        shared: Features that both have.
-        only: Features that the first has alone, and the second.
-        runs: (kind, text) of their words: "equal", "removed" (only in the first), "added"; None
-            where a text is not known.
+        shared: The number of features of both.
+        only: The numbers of features of the first alone, and of the second alone.
+        runs: (kind, text) of their words: "equal", "removed" (only in the first), "added"; None if
+            a text is unknown.
         longest: The longest run of equal words.
-        note: What was left out of the runs, or why there are none.
+        note: What the runs leave out, or why there are none.
         fields: Name of each field that is shown next to the text, its value in the first and in the
             second.
-        verdicts: What became of each: "kept" or "dropped"; empty where nothing was decided.
+        verdicts: The fate of each: "kept" or "dropped"; empty without a decision.
     """
 
     names: tuple[str, str]
@@ -69,11 +70,11 @@ class ClusterShown:
     """One cluster.
 
     Attributes:
-        name: Of the document that stands for it.
+        name: Of the document that names it.
         size: Documents, the kept one included.
         weakest: Least similarity of a dropped document and the one kept for it.
         diameter: Least similarity of any two of `compared` documents.
-        compared: How many documents the diameter is of; fewer than `size` in a large cluster.
+        compared: The number of documents for the diameter; fewer than `size` in a large cluster.
         features: Fewest and most features of a document.
         pair: The pair of the weakest link.
     """
@@ -100,9 +101,9 @@ class Matrix:
     """The number of documents of each source that were dropped for one of each source.
 
     Attributes:
-        field: What a source is.
-        names: Of the sources, the largest first; the last may stand for all others.
-        documents: How many documents each has.
+        field: The field of the source.
+        names: Of the sources, the largest first; the last may be all others together.
+        documents: The number of documents of each.
         dropped: Rows by the source of the dropped document, columns by that of the kept one.
     """
 
@@ -114,7 +115,7 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A run as it is shown.
+    """The content of a page about a run.
 
     Attributes:
         read: Records seen; kept + equal + near + rejected, always.
@@ -125,7 +126,7 @@ class Report:
         empty: Kept documents without features.
         clusters: Groups of two documents or more.
         text_bytes: Bytes of all documents' text, and of the dropped ones'.
-        threshold: The run's own; 0 where it asked for none.
+        threshold: The run's own; 0 if it has none.
         measure: The measure of similarity.
         policy: "greedy" or "components".
         curve: Thresholds, ascending.
@@ -134,14 +135,14 @@ class Report:
         kept_border: The most similar pairs below the threshold, of which the second was kept.
         sizes: (least, most, clusters) of each class of cluster sizes.
         groups: Clusters shown.
-        warnings: What a person should look at.
+        warnings: Points that a person should check.
         matrix: Sources, if there are several.
-        facts: (name, value) of what was searched and promised.
-        settings: (name, value) of what was asked for.
+        facts: (name, value) of the search and its guarantees.
+        settings: (name, value) of the options.
         left_out: What the page does not show.
         command: To repeat the run.
         inputs: Their names.
-        changed: The day on which the newest of them was changed last, "" where none is known.
+        changed: The date of the last change of the newest one, "" if unknown.
         removed: (similarity, kept, dropped) of dropped documents, the least similar first.
     """
 

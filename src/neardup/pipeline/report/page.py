@@ -1,4 +1,4 @@
-"""The page: one file, the same bytes for the same record, whole without a network or a script."""
+"""The page: one file, the same bytes for the same record, complete without network or scripts."""
 
 from __future__ import annotations
 
@@ -46,9 +46,8 @@ def page(report: Report, most: int = MOST_BYTES) -> str:
     """Write a report as HTML.
 
     Args:
-        report: What it shows.
-        most: Bytes that it may have, up to 5,000,000; pairs beyond that are left out, which it
-            says.
+        report: The content.
+        most: The most bytes, up to 5,000,000; the page leaves out pairs beyond that, and says so.
 
     Raises:
         UsageError: If `most` is out of range.
@@ -67,7 +66,7 @@ def page(report: Report, most: int = MOST_BYTES) -> str:
         text = _page(report, parts, pairs.section(shown) + dropped(report, listed))
         if len(text.encode()) <= most or not shown + listed:
             return text
-        # The list gives way first: a row of it says less than a pair with its words.
+        # The list is cut first: a row of it says less than a pair with its words.
         shown, listed = (shown, listed // 2) if listed else (shown // 2, 0)
 
 
@@ -86,7 +85,7 @@ class Pairs:
         self._cards: list[str] = []
 
     def link(self, pair: PairShown) -> str:
-        """Take a pair, and give the cell that leads to it."""
+        """Take a pair; returns the cell that links to it."""
         number = self._numbers.setdefault(pair.names, len(self._numbers) + 1)
         if number > len(self._cards):
             self._cards.append(card(pair, number))
@@ -108,7 +107,7 @@ class Pairs:
         )
 
     def __len__(self) -> int:
-        """Count them."""
+        """The number of pairs."""
         return len(self._cards)
 
 
@@ -154,7 +153,7 @@ def _heading(report: Report) -> str:
 
 
 def _next(report: Report) -> str:
-    """The section on what a reader can do with this page."""
+    """The section on next steps."""
     if not report.dropped:
         return ""
     lower = " If pairs that were kept are copies, lower it." if report.joined else ""
@@ -315,7 +314,7 @@ _TAGS: Final = {"removed": "del", "added": "ins"}
 
 
 def _both_names(pair: PairShown) -> str:
-    """Both documents, each with what became of it."""
+    """Both documents, each with its fate."""
     verdicts = zip(pair.verdicts, map(name_of, pair.names), strict=True)
     return ", ".join(
         f"<small>{verdict}</small> {name}" if verdict else name for verdict, name in verdicts
@@ -333,7 +332,7 @@ def card(pair: PairShown, number: int) -> str:
 
 
 def excerpt(pair: PairShown) -> str:
-    """The first words in which the two differ, with what stands around them."""
+    """The first words in which the two differ, with their context."""
     runs = pair.runs or ()
     at = next((i for i, (kind, _) in enumerate(runs) if kind != "equal"), None)
     if at is None:
@@ -424,7 +423,7 @@ def _texts(pair: PairShown) -> str:
 
 
 def _side(pair: PairShown, other: str) -> str:
-    """One text: the runs but for those of the other."""
+    """One text: the runs without those of the other."""
     written = []
     for kind, text in pair.runs or ():
         if kind == other:

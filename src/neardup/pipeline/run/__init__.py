@@ -1,1 +1,1 @@
-"""The parts of one run of deduplication: what matches, what was found, its state for a resume."""
+"""The parts of one run of deduplication: its rule, its decision, its state for a resume."""

@@ -1,16 +1,16 @@
-"""Compare a run's documents with those of an index, which came before: `dedup --against`.
+"""Compare a run's documents with those of a reference index: `dedup --against`.
 
-The index's documents have the highest priority and are kept, whatever they match: a document is
-dropped if it matches one of them, or a kept one of its own run. So batch after batch against an
-index that is updated gives what one run over all batches gives.
+The index's documents have the highest priority and are always kept: a document is dropped if it
+matches one of them, or a kept one of its own run. So batch after batch, each added to the index,
+gives the result of one run over all batches.
 
-An index by similarity is asked, and so is one by distance where fingerprints alone decide: that
-costs what the run's documents cost. By features, the documents of an index by distance take part in
-the exact join, from what it keeps beside fingerprints; that costs time linear in the index.
+An index by similarity is queried, and so is one by distance if fingerprints alone decide: the cost
+is that of the run's documents. By features, the documents of an index by distance take part in the
+exact join, with the features or texts that it stores; this takes time linear in the index.
 
-A run sees one commit of the index, whatever a service writes to it later, and also versions of
-documents that the run itself replaces. The index of a service is asked over HTTP (`ServiceIndex`),
-with the same result if nobody else writes to it.
+A run sees one commit of the index, also while a service writes to it, including versions of
+documents that the run itself replaces. The index of a service is queried over HTTP
+(`ServiceIndex`), with the same result if no other client writes to it.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class Against:
     """The index of a run, and how the run uses it.
 
     Args:
-        folder: Of the index, or the address of the service that has it.
+        folder: Of the index, or the address of its service.
         update: Add the kept documents to it, once the outputs are there.
-        own_ids: "seen": what a document's own id has is compared with it like any other. "keep": it
-            is not, and a document that the index has unchanged is not compared at all; among the
-            documents of the run it still is.
+        own_ids: "seen": a document is compared with the stored version of its own id like with any
+            other. "keep": it is not, and an unchanged document is only compared with documents of
+            the run.
         only: The run's documents are not compared with each other.
         name: Its name in messages and summaries; by default its folder.
         wait: Seconds to wait for another process that writes to it.
@@ -80,7 +80,7 @@ class Against:
     wait: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what is unknown."""
+        """Refuse unknown values."""
         if self.own_ids not in {"seen", "keep"}:
             raise UsageError(f"own_ids is {self.own_ids!r:.60}: use 'seen' or 'keep'")
 
@@ -89,16 +89,16 @@ class ReferenceIndex:
     """The index of a run.
 
     Args:
-        against: Which.
+        against: The options.
         rule: Of the run.
         choice: Of the run.
         read: Of the run.
         limits: Of the run.
 
     Raises:
-        UsageError: If the index does not keep what the matching needs, was made for a smaller
-            distance, or the run is one that an index cannot serve.
-        RecipeError: If its recipe is another.
+        UsageError: If the index does not store what the matching needs, was made for a
+            smaller distance, or cannot serve such a run.
+        RecipeError: If it has another recipe.
         FileError, DataError, ServiceError: As DurableIndex.open, or ServiceIndex.
     """
 
@@ -129,7 +129,7 @@ class ReferenceIndex:
         except BaseException:
             self.close()
             raise
-        # Documents that others add to a service do not end a run that is resumed.
+        # Documents that others add to a service do not stop a resumed run.
         counts = {"documents": 0, "added": 0}
         if self.service is None:
             counts = {"documents": len(self._seen), "added": self._seen.added}
@@ -144,7 +144,7 @@ class ReferenceIndex:
 
     @property
     def keeps_own(self) -> bool:
-        """Whether a document is not compared with what its own id has."""
+        """Whether a document is not compared with the stored version of its own id."""
         return self.own_ids == "keep"
 
     @property
@@ -153,7 +153,7 @@ class ReferenceIndex:
         return self._against.update and (self.is_similar or self.index.store == "features")
 
     def close(self) -> None:
-        """Close the index; what was not committed is dropped."""
+        """Close the index; uncommitted changes are dropped."""
         if self.service is None:
             self._seen.close()
             if self._against.update:
@@ -161,12 +161,12 @@ class ReferenceIndex:
         self.index.close()
 
     def match(self, documents: Documents) -> tuple[Documents, Decision]:
-        """Decide for every document of the run; the decision's references are those that it names.
+        """Decide for every document of the run; the decision has the references that it names.
 
         Returns:
             The documents, followed by those of the index if these took part, and the decision.
         """
-        with self._seen:  # what is removed from the index is freed then
+        with self._seen:  # which frees documents removed from the index
             if self.is_similar:
                 return documents, self._by_similarity(documents)
             if self._rule.by_features:
@@ -215,7 +215,7 @@ class ReferenceIndex:
     def _first(self, documents: Documents) -> tuple[pa.Table, Versions]:
         """The first match of each document in the index, and the state of its own id there.
 
-        Some documents at a time: memory is bounded.
+        It works in batches, in bounded memory.
         """
         rule, values = self._rule, documents.values
         least: Any = rule.match.similarity if self.is_similar else rule.distance
@@ -256,7 +256,7 @@ class ReferenceIndex:
         return np.where(is_id, self.service.versions(ids, contents), ABSENT)
 
     def _ids(self, names: pa.Array, values: Any) -> tuple[pa.Array, Flags]:
-        """The addresses of some documents as ids of the index, and which can be ids there.
+        """The addresses of some documents as ids of the index, and whether each can be one.
 
         Args:
             names: Arrow strings: the addresses.
@@ -308,7 +308,7 @@ class ReferenceIndex:
             whole: The documents of both.
             decision: The decision with such matches.
             every: The ids of the index's documents.
-            own: How the own ids of the run's documents are stored.
+            own: The states of the own ids of the run's documents.
         """
         n = whole.own
         matched = np.flatnonzero((decision.kept_by[:n] >= n) & (own != SAME))
@@ -327,14 +327,14 @@ class ReferenceIndex:
         return again
 
     def _first_others(self, whole: Documents, rows: Rows) -> dict[int, tuple[int, float]]:
-        """The first match in the index other than the own id's, for those documents that have one.
+        """The first match in the index other than that of the own id, for documents that have one.
 
         Args:
             whole: The run's documents and the index's.
-            rows: The documents, which become an index: the others are asked of it, once each.
+            rows: The documents, which become an index; each other document is a query of it.
 
         Returns:
-            For a row the place in the index, and the similarity.
+            The position in the index and the similarity, by row.
         """
         condition, codes, bits = self._rule.match, whole.codes, self._rule.recipe.bits
         changed = Index(similarity=condition.similarity, measure=condition.measure)
@@ -355,16 +355,16 @@ class ReferenceIndex:
         return first
 
     def texts(self, ids: list[str]) -> list[str | None]:
-        """The texts of some of its documents; None where it does not keep them."""
+        """The texts of some of its documents; None if it does not store texts."""
         if self.index.store != "text" or not ids:
             return [None] * len(ids)
         return list(self.index.contents(ids))
 
     def documents(self) -> Iterator[tuple[Any, Any, Any]]:
-        """The reference documents, some at a time: ids, fingerprints, and features if stored.
+        """The reference documents, in batches: ids, fingerprints, and features if stored.
 
         Raises:
-            UsageError: If they are a service's.
+            UsageError: If the index is a service's.
         """
         if self.service is not None:
             raise UsageError(
@@ -466,12 +466,12 @@ def _opened(against: Against) -> DurableIndex:
 
 
 def _but_own(matches: pa.Table, names: pa.Array, own: Versions) -> pa.Table:
-    """The first match of each row but what its own id has; none of a row that is unchanged.
+    """The first match of each row, without that of its own id; none for an unchanged row.
 
     Args:
         matches: Matches, rows ascending: row and id.
         names: Arrow strings: the rows' addresses.
-        own: How these are stored.
+        own: The states of their ids.
     """
     rows = matches["row"].to_numpy()
     is_own = pc.equal(matches["id"].cast(pa.large_string()), names.take(pa.array(rows)))
@@ -480,7 +480,7 @@ def _but_own(matches: pa.Table, names: pa.Array, own: Versions) -> pa.Table:
 
 
 def _whole(name: str) -> int | None:
-    """A whole number of 64 signed bits from how it is written; None if it is none."""
+    """The whole number of 64 signed bits that a text writes; None for other texts."""
     try:
         number = int(name)
     except ValueError:

@@ -26,9 +26,9 @@ def memory_and_disk(
     """Bytes of memory at the peak, and of temporary files.
 
     Args:
-        rule: How it decides.
-        limits: Of which the budget counts.
-        documents: How many there are.
+        rule: Of the run.
+        limits: With the memory budget.
+        documents: The number of documents.
         features: Of all documents together.
         postings: Entries of the search's index.
     """

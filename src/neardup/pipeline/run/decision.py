@@ -1,7 +1,7 @@
 """The decision about every document; on disk, Arrow data: a stream of rows, then of references.
 
-Rows: kept_by, label, and similarity, via and own where they are known. The reference set, the
-documents of an index that came before, has rows of its own: id and codes.
+Rows: kept_by, label, and similarity, via and own if they are known. The reference set, documents of
+    a reference index, has rows of its own: id and codes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Decision", "References", "decision_of", "write_decision"]
 
 ROWS: Final = 1 << 20
-"""Of a part: what is written takes little memory beside the decision."""
+"""Rows of a part; writing it takes little memory in comparison with the decision."""
 ARRAYS: Final = {
     "kept_by": np.int64, "label": np.int64, "similarity": np.float64, "via": np.int64,
     "own": np.int8,
@@ -29,7 +29,7 @@ ARRAYS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """Documents of an index that a decision names; their numbers go on from the run's own.
+    """Documents of an index that a decision names; their numbers follow the run's own.
 
     Args:
         ids: Arrow array (m,).
@@ -52,12 +52,12 @@ class Decision:
         kept_by: int64 (n,): the document kept for this one; a kept document names itself.
         label: int64 (n,): the document that names the cluster: the kept one (greedy) or the first
             one (components).
-        similarity: float64 (n,): of the document and the one kept for it, or None if not measured.
-        references: Documents of an index that were kept before, if it names such.
-        via: int64 (n,): for a dropped document one that it matches itself, the next on a shortest
-            path of matches to the one kept for it; None where that is always the kept one.
+        similarity: float64 (n,): of the document and the one kept for it; None if not measured.
+        references: Documents of an index that it names, if any.
+        via: int64 (n,): for a dropped document the next one on a shortest path of matches to the
+            document kept for it; None if that is always the kept one.
         own: int8 (n,): whether the index has each document's own id, with the same or other
-            content; for ids that neardup makes itself, ABSENT unless the content is the same.
+            content; for ids that neardup makes, ABSENT unless the content is the same.
             None without an index.
     """
 
@@ -76,7 +76,7 @@ class Decision:
 
 
 def write_decision(decision: Decision, file: Any) -> None:
-    """Write a decision to a file that is open for writing, some rows at a time."""
+    """Write a decision to a file that is open for writing, in batches of rows."""
     arrays = {name: getattr(decision, name) for name in ARRAYS}
     _write(pa.table({name: x for name, x in arrays.items() if x is not None}), file)
     references = decision.references
@@ -90,7 +90,7 @@ def write_decision(decision: Decision, file: Any) -> None:
 
 
 def decision_of(data: bytes | npt.NDArray[np.uint8]) -> Decision:
-    """Read what `write_decision` wrote: bytes, or uint8 (n,)."""
+    """Read a decision from `write_decision`: bytes, or uint8 (n,)."""
     source = pa.BufferReader(pa.py_buffer(data))
     rows = pa.ipc.open_stream(source).read_all()
     given = {name: np.array(rows[name], ARRAYS[name]) for name in rows.column_names}

@@ -1,4 +1,4 @@
-"""Documents that are in memory already: texts, or a table with columns; rows count from 0."""
+"""Documents in memory: texts, or a table with columns; rows count from 0."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ class InMemory:
 
     Args:
         source: As for `dedup`.
-        read: Which columns to read, and what to do with rows whose text or id is null.
+        read: The columns, and the treatment of rows whose text or id is null.
 
     Attributes:
-        batches: The rows that can be used.
-        rejected: How many cannot.
-        rows: int64, the row of each that can.
-        addresses: Of these: their ids as given, or their rows.
-        notes: What was done, a line each.
-        warnings: What looks wrong, a line each.
+        batches: The accepted rows.
+        rejected: The number of rejected rows.
+        rows: int64, the row of each accepted one.
+        addresses: Their ids or rows.
+        notes: Notes, one line each.
+        warnings: Warnings, one line each.
 
     Raises:
-        UsageError: If a column is missing, or something is not a text, or not a number.
+        UsageError: If a column is missing, or has values that are not texts or numbers.
         DataError: For a null, unless bad records are skipped.
     """
 
     def __init__(self, source: Any, read: ReadOptions) -> None:
-        """Take them all."""
+        """Take all documents."""
         columns, given = _columns(source, read)
         table = pa.table(columns)
         bad = np.zeros(len(table), np.bool_)
@@ -113,10 +113,10 @@ def check_on_error(on_error: str) -> bool:
 
 
 def check_documents(source: Any) -> None:
-    """Refuse what is plainly not what was meant.
+    """Refuse arguments that are plainly a mistake.
 
     Raises:
-        UsageError: For mappings, names of files, and what only leads to a table.
+        UsageError: For mappings, names of files, and objects that only lead to a table.
     """
     if isinstance(source, Mapping):
         first = next(iter(source), None)
@@ -134,7 +134,7 @@ def check_documents(source: Any) -> None:
 
 
 def _check_kind(source: Any) -> None:
-    """Refuse what holds a table, and say how to get it."""
+    """Refuse an object that contains a table, and say how to get it."""
     if hasattr(source, "__arrow_c_stream__") or isinstance(source, list | tuple | pa.Array):
         return
     kind = type(source).__name__
@@ -147,14 +147,14 @@ def _check_kind(source: Any) -> None:
 
 
 def as_arrow(source: Any, fields: Sequence[str] = ()) -> Any:
-    """The Arrow table of a frame or of a Dataset of Hugging Face; else what it is, or its array.
+    """The Arrow table of a frame or a Dataset; other sources as they are, or as arrays.
 
     Args:
         source: As for `dedup`.
-        fields: Columns that are used: others may hold what Arrow has no type for, or gigabytes.
+        fields: The columns to use; others may have values without an Arrow type, or gigabytes.
 
     Raises:
-        UsageError: If two columns have a name, or something cannot be read.
+        UsageError: If two columns have the same name, or one cannot be read.
     """
     source = _with_columns(source, fields)
     if _is_dataset(source):
@@ -169,7 +169,7 @@ def _is_dataset(source: Any) -> bool:
 
 
 def _with_columns(source: Any, fields: Sequence[str]) -> Any:
-    """A frame or a Dataset with these columns alone, if it has them all."""
+    """A frame or a Dataset with only these columns, if it has them all."""
     is_frame = type(source).__name__ == "DataFrame" and hasattr(source, "columns")
     if not fields or not (is_frame or _is_dataset(source)):
         return source
@@ -197,7 +197,7 @@ def _is_file(text: str) -> bool:
 
 
 def _check_no_fields(read: ReadOptions) -> None:
-    """Refuse options about columns where there are none."""
+    """Refuse options about columns for texts without columns."""
     given = {
         "text": None if read.text == ("text",) else read.text[0],
         "id": read.id,
@@ -213,7 +213,7 @@ def _check_no_fields(read: ReadOptions) -> None:
 
 
 def _columns(source: Any, read: ReadOptions) -> tuple[dict[str, Any], Any]:
-    """The fields to read of a source, as Arrow columns, and its ids as given, or None."""
+    """The fields to read of a source, as Arrow columns, and its ids, or None."""
     source = as_arrow(source, read.fields)
     if isinstance(source, pa.Table):
         columns = _columns_of(source, read)
@@ -258,7 +258,7 @@ def _columns_of(table: pa.Table, read: ReadOptions) -> dict[str, Any]:
 
 
 def _worths(values: Any, read: ReadOptions) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """The values of a column of numbers or dates, and where a text in it is not a date."""
+    """The values of a column of numbers or dates, and marks of texts that are not dates."""
     order = read.order
     assert order is not None  # noqa: S101  # a column was named
     if not order.takes(values.type):
@@ -271,7 +271,7 @@ def _worths(values: Any, read: ReadOptions) -> tuple[pa.ChunkedArray, pa.Chunked
 
 
 def _texts(source: Any) -> Any:
-    """Large strings, with null where there is none."""
+    """Large strings, with null for a missing text."""
     if isinstance(source, pa.ChunkedArray) and is_list_of_text(source.type):
         chunks = [join_lists(chunk) for chunk in source.chunks]
         source = pa.chunked_array(chunks, pa.large_string())

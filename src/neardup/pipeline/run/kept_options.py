@@ -1,7 +1,7 @@
-"""The options of a run, kept beside its table of duplicates, for `neardup show` and others.
+"""The options of a run, stored next to its table of duplicates, for `neardup show` and others.
 
 Those of dropped.csv are in .dropped.csv.options.json, which appears with it and has the table's
-checksum. If the table has other bytes, of another run or changed by hand, the options are ignored.
+checksum. If the table has changed, by another run or by hand, the options are ignored.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _PIECE_BYTES: Final = 1 << 20
 def keep_options(
     table: str | None, inputs: Sequence[str], options: dict[str, Any], written: OutputSet
 ) -> None:
-    """Write the options of a run beside its table, if that is a file of this machine.
+    """Write the options of a run next to its table, if that is a file of this machine.
 
     Args:
-        table: What `--duplicates` named.
-        inputs: The run's inputs, as it was given them.
+        table: The path of `--duplicates`.
+        inputs: The run's inputs, as named in its call.
         options: Those of rule, choice and reading, by name.
-        written: What they become part of, with the table, to which nothing more is written.
+        written: The outputs of the run, with the complete table.
     """
     if table is None or is_uri(table) or table in STANDARD_OUTPUT or is_device(as_local(table)):
         return
@@ -46,12 +46,12 @@ def keep_options(
     facts |= options
     # Names that are not UTF-8 have surrogates, which this writes as escapes.
     written.create(path).write(json.dumps(facts, indent=2).encode() + b"\n")
-    if path in written.replaced:  # nobody named it, so nobody is told
+    if path in written.replaced:  # nobody named it, so no note about it
         written.replaced.remove(path)
 
 
 def kept_options(table: str) -> dict[str, Any]:
-    """The options that `keep_options` wrote for a table; {} if there are none for it."""
+    """The options that `keep_options` wrote for a table; {} if there are none."""
     try:
         facts = json.loads(_place(table).read_bytes())
         is_whole = isinstance(facts, dict) and isinstance(facts.get("options"), dict)
@@ -61,7 +61,7 @@ def kept_options(table: str) -> dict[str, Any]:
 
 
 def kept_inputs(table: str, facts: dict[str, Any]) -> list[str]:
-    """The inputs of a table's run, if all files among them are still there."""
+    """The inputs of a table's run, if all files among them still exist."""
     folder = Path(as_local(table)).parent
     named = [str(path) for path in facts.get("inputs", ())]
     inputs = [path if is_uri(path) else os.path.normpath(folder / path) for path in named]
@@ -70,7 +70,7 @@ def kept_inputs(table: str, facts: dict[str, Any]) -> list[str]:
 
 
 def kept_rule(facts: dict[str, Any]) -> Rule | None:
-    """The rule of the run; None where no options are known."""
+    """The rule of the run; None if no options are known."""
     if not facts:
         return None
     options, recipe = facts["options"], Recipe.from_json(json.dumps(facts["recipe"]))
@@ -82,7 +82,7 @@ def kept_rule(facts: dict[str, Any]) -> Rule | None:
 
 
 def _from(place: str, path: str) -> str:
-    """A path as it leads from the folder of `place`, so that both may move together."""
+    """A path relative to the folder of `place`, so that both can be moved together."""
     if is_uri(path) or Path(as_local(path)).is_absolute():
         return path
     return os.path.relpath(path, Path(place).parent)

@@ -1,9 +1,9 @@
-"""The one line of a summary that says which copies a question is likely to miss, and what mends it.
+"""The line of a summary about the copies that a question is likely to miss, and a remedy.
 
-Rules were found offline (docs/decisions/0021): nothing is planted or searched here. A word that is
-replaced changes every feature that spans it, so the number of features of a text says which
-similarity such a copy has. Capitals of Turkish, and signs that writers may leave out, are read off
-the letters of a few texts.
+The rules come from measurements (docs/decisions/0021): nothing is planted or searched here. A
+replaced word changes every feature that spans it, so the number of features of a text gives the
+similarity of such a copy. The letters of a few texts show Turkish capitals and signs that writers
+may leave out.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 __all__ = ["TextSample", "expected_share", "likely_missed"]
 
 LEAST_DOCUMENTS: Final = 100
-"""Fewer tell nothing of what is usual among them."""
+"""The least number of documents for a statement about them."""
 MOST_LOOKED_AT: Final = 2_000
 SHARE: Final = 0.05
-"""Of the words of a copy that are other ones, one at least."""
+"""The share of the words of a copy that are replaced, at least one."""
 LONG: Final = 30
-"""Words from which a copy of SHARE is more than one word."""
+"""The number of words above which SHARE of them is more than one word."""
 MISSED: Final = 1 / 3
 FOUND: Final = 0.75
-"""Shares of the copies: more missed are worth a note, and a remedy must find at least FOUND."""
+"""Shares of copies: a larger missed share is worth a note, and a remedy finds at least FOUND."""
 _TEXTS: Final = 128
 _TEXTS_OF_A_BATCH: Final = 16
 _BYTES: Final = 600
@@ -54,13 +54,13 @@ class TextSample:
     """The beginnings of some texts of a run, taken from many of its batches.
 
     Attributes:
-        texts: Those taken so far, of _BYTES at most.
+        texts: The sampled beginnings, of at most _BYTES.
     """
 
     texts: list[str] = field(default_factory=list)
 
     def see(self, texts: pa.LargeStringArray) -> None:
-        """Take some of a batch; nothing is copied of the rest, however long they are."""
+        """Sample a batch; other texts are not copied."""
         count = min(_TEXTS_OF_A_BATCH, _TEXTS - len(self.texts), len(texts))
         _, offsets, data = texts.buffers()
         if count <= 0 or data is None:
@@ -79,12 +79,12 @@ class TextSample:
 
     @property
     def word_characters(self) -> float:
-        """Characters of a word with the space behind it, the mean."""
+        """The mean number of characters of a word with its space."""
         words = sum(len(text.split()) for text in self.texts)
         return max(2.0, sum(map(len, self.texts)) / max(1, words))
 
     def share_with(self, letters: frozenset[str]) -> float:
-        """The share of texts that have one of some letters."""
+        """The share of texts with one of some letters."""
         return sum(not letters.isdisjoint(text) for text in self.texts) / max(1, len(self.texts))
 
 
@@ -97,7 +97,7 @@ def likely_missed(rule: Rule, sizes: npt.NDArray[np.int64], sample: TextSample) 
         sample: Texts of some of them.
 
     Returns:
-        A line, or None where nothing is likely to be missed or there are too few documents.
+        A line, or None if no copies are likely to be missed or there are too few documents.
     """
     sizes = sizes[sizes > 0]
     if not rule.by_features or rule.distance is not None or sizes.size < LEAST_DOCUMENTS:
@@ -177,22 +177,21 @@ class _Features:
 
     @property
     def _characters(self) -> float:
-        """Tokens that a word, or what counts as one, has."""
+        """The number of tokens of a word, or of the unit that counts as one."""
         if self.sample.is_unspaced:
             return 2.0
         return 1.0 if self.tokens == "words" else self.sample.word_characters
 
     def words_of(self, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """The words of documents, by their features; two characters where unspaced."""
+        """Words of documents, from their features; two characters are a word if unspaced."""
         return (sizes + self.ngram - 1) / self._characters
 
     def similarity_left(
         self, words: npt.NDArray[np.float64], measure: str
     ) -> npt.NDArray[np.float64]:
-        """The similarity of a text and its copy with SHARE of its words replaced, expected.
+        """The expected similarity of a text and its copy with SHARE of its words replaced.
 
-        A word is spanned by as many features, of the many that there are, and for each that goes
-        another one comes.
+        As many features as it has tokens span a word, and a new feature replaces each of them.
         """
         spanning = 1 + (self.ngram - 1) / self._characters
         replaced = np.maximum(1.0, np.round(words * SHARE))

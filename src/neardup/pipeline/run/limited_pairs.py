@@ -1,4 +1,4 @@
-"""All pairs with their scores, up to a number of them: what calibration and evaluation measure."""
+"""All pairs with their scores, up to a limit, for calibration and evaluation."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["NEARLY", "ScoredPairs", "all_near", "all_similar"]
 
 NEARLY: Final = 1e-9
-"""A score so little below a level is at it: levels are steps of a hundredth, scores are ratios."""
+"""A score this little below a level counts as at it: levels are hundredths, scores are ratios."""
 FURTHEST: Final = 0.25
-"""Distances are looked at up to this share of the width; unrelated texts differ in half."""
+"""The largest distance, as a share of the width; unrelated texts differ in half."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,14 @@ class ScoredPairs:
         return matching
 
     def where(self, chosen: Flags) -> ScoredPairs:
-        """The pairs that are chosen, bool (p,)."""
+        """The chosen pairs, by bool (p,)."""
         return ScoredPairs(self.left[chosen], self.right[chosen], self.score[chosen])
 
 
 def all_similar(
     sets: FeatureSets, match: Match, workers: int | None, most: int
 ) -> ScoredPairs | None:
-    """Every similar pair; None where there are more than `most`."""
+    """Every similar pair; None if there are more than `most`."""
     chunks, count = [np.zeros((0, 2), np.int64)], 0
     for chunk in similar_sets(sets, match, workers):
         chunks.append(chunk)
@@ -74,7 +74,7 @@ def all_near(
 ) -> tuple[ScoredPairs, int] | None:
     """Every pair within a distance, and that distance.
 
-    It is a quarter of the width, and less where that gives more than `most` pairs. None where
+    The distance is a quarter of the width, or less if that gives more than `most` pairs. None if
     more than `most` pairs are equal.
     """
     furthest = int(FURTHEST * bits)

@@ -36,18 +36,18 @@ def match(
 ) -> Decision:
     """Decide for every document.
 
-    Documents of an index come first in the order of priority and are kept, whatever matches them;
-    only a greedy search on features may have any.
+    Documents of an index come first in the order of priority and are always kept; only a greedy
+    search on features may have any.
 
     Args:
         documents: The documents.
-        rule: When they match.
+        rule: When documents match.
         choice: Which documents are kept.
         limits: Threads, and the plan of a search on fingerprints.
-        work: Told what a greedy search on features took.
-        decided: int64: documents that match nothing any more, since that is decided.
+        work: Gets the counts of a greedy search on features.
+        decided: int64: documents that are decided already and match nothing more.
     """
-    # An index's documents lead the order, so that batch after batch decides as one run over all.
+    # An index's documents lead the order, so that batches decide like one run over all.
     order, workers = documents.order(choice.keep), limits.workers
     if decided is not None:
         order = order[~np.isin(order, decided)]
@@ -78,7 +78,7 @@ def _greedy(
     workers: int | None,
     work: Work | None,
 ) -> Decision:
-    """Decide in the order of priority; the first documents of it are kept in any case."""
+    """Decide in the order of priority; the first documents are always kept."""
     kept_by, score = similar_greedy(sets, order, rule.match, workers, work, first)
     return Decision(kept_by, kept_by, score)
 

@@ -1,9 +1,8 @@
-"""Reading: inputs to `Documents`, fingerprinted and reduced to what the later steps need.
+"""Reading: inputs become `Documents`, fingerprinted and reduced to the data of later steps.
 
-A run that goes on with a killed one reads its inputs again from the start, decompressed and parsed,
-which is the quick part; only fingerprinting and matching are not done again. So everything else
-(addresses, places of the records, rejects) is as it would be in a new run, and what is read is
-compared with what was.
+A run that continues a killed one reads its inputs again from the start, which is quick; it only
+skips fingerprinting and matching. So everything else (addresses, places of the records, rejects) is
+as in a new run, and the inputs are compared with those of the killed run.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class Inputs:
 
     Args:
         documents: Paths, or batches in memory.
-        rejected: Documents in memory that could not be used.
+        rejected: Rejected documents in memory.
     """
 
     documents: Sequence[str] | Sequence[Batch]
@@ -83,8 +82,8 @@ def priorities(n: int, keep: str, measured: Any = None) -> Rows:
     """Order n documents from the highest priority to the lowest; int64 (n,).
 
     Args:
-        n: How many.
-        keep: As for Choice.
+        n: The number of documents.
+        keep: As in Choice.
         measured: (n,), for "longest" the code points of each document, for a field its number or
             date, NaN for none.
 
@@ -103,22 +102,22 @@ def priorities(n: int, keep: str, measured: Any = None) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The result of reading: O(1) for each document, and the features in memory or on disk.
+    """The documents of a run: O(1) for each, with the features in memory or on disk.
 
     Args:
         addresses: Their ids or places.
         values: uint64 (n, width): fingerprints, masked where a document has no tokens.
-        sets: The feature sets, and within which groups documents match; empty sets where the rule
+        sets: The feature sets, and the groups within which documents match; empty sets if the rule
             needs no features.
         spool: Where the features are.
-        scores: float64 (n,): what `keep` compares, code points or numbers; else empty.
+        scores: float64 (n,): the code points or numbers that `keep` compares, or empty.
         groups: int32 (n,): the number of each document's group, None without groups.
-        group_names: What the numbers stand for.
-        text_bytes: int64 (n,): bytes of each text, where features are kept.
+        group_names: The names of the groups.
+        text_bytes: int64 (n,): bytes of each text, if features are stored.
         nbytes: Bytes of input.
-        counts: How many documents each input has.
+        counts: The number of documents of each input.
         sample: The beginnings of some texts.
-        references: How many documents of an index follow the run's own.
+        references: The number of documents of an index after the run's own.
     """
 
     addresses: Addresses
@@ -135,7 +134,7 @@ class Documents:
     references: int = 0
 
     def __len__(self) -> int:
-        """Count the documents, those of an index among them."""
+        """The number of documents, including those of an index."""
         return len(self.values)
 
     @property
@@ -151,7 +150,7 @@ class Documents:
 
     @property
     def empty(self) -> Flags:
-        """Bool (n,): the document has no tokens, so that it matches nothing."""
+        """Bool (n,): the document has no tokens, so it matches nothing."""
         empty: Flags = np.ma.getmaskarray(self.values)[:, 0]
         return empty
 
@@ -172,7 +171,7 @@ class Documents:
         return [features[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
     def feature_sets(self, begin: int, end: int) -> tuple[Hashes, Offsets]:
-        """A copy of the features of documents from `begin` to `end`, and where each one's begin."""
+        """A copy of the features of documents from `begin` to `end`, and their offsets."""
         offsets = self.sets.offsets[begin : end + 1]
         return self.sets.features[offsets[0] : offsets[-1]].copy(), offsets - offsets[0]
 
@@ -187,7 +186,7 @@ class Documents:
             self.spool.append(np.concatenate([np.zeros(0, np.uint64), *features]))
             codes.append(some)
             counts.append(np.array([len(each) for each in features], np.int64))
-        # After the run's own: row numbers stay what they are in addresses, groups and outputs.
+        # After the run's own, so that row numbers stay the same in addresses, groups and outputs.
         whole = np.concatenate(codes)
         references = len(whole) - self.own
         empty = np.zeros(whole.shape, np.bool_)
@@ -215,18 +214,18 @@ class Reader:
 
     Args:
         names: The inputs' names, for addresses.
-        rule: Decides what is kept of a document.
-        limits: How much memory it may take, where the rest goes, and threads.
-        resume: What an earlier run has done already, and where to keep what this one does.
-        keep: As in Choice: what is compared to choose the document that is kept.
-        keep_features: Keep the features even if the search does not need them.
-        restrict: Documents match only within a group, if the batches have any; else groups are
-            noted only.
+        rule: Decides which data of a document are stored.
+        limits: Memory, the folder for temporary files, and threads.
+        resume: The state of an earlier run, and of this one.
+        keep: As in Choice.
+        keep_features: Store the features even if the search does not need them.
+        restrict: Documents match only within a group, if the batches have groups; otherwise groups
+            are only noted.
         progress: Shows the progress, in bytes of features.
 
     Attributes:
         workers: Threads, as in the limits.
-        counts: How many documents each input has so far.
+        counts: The number of documents of each input so far.
         nbytes: Bytes of input so far.
     """
 
@@ -332,9 +331,9 @@ class Reader:
         return Fingerprinter(self._rule.recipe, self._limits.workers, spool)
 
     def _checkpoint(self, resume: Resume) -> None:
-        """Wait for the fingerprints of what was added since the last checkpoint, and keep them."""
-        # The threads must be idle here: only then the spool holds the features of whole documents,
-        # as many as there are fingerprints, which is what a killed run goes on from.
+        """Wait for the fingerprints of documents since the last checkpoint, and save them."""
+        # The threads must be idle here: only then the spool has the features of exactly the
+        # documents with fingerprints, from which a killed run continues.
         values = np.ma.getdata(self._fingerprinter.finish())
         counts = np.diff(self._fingerprinter.feature_offsets())
         self._fingerprinter.close()
@@ -345,7 +344,7 @@ class Reader:
 
 
 class _Forgetting:
-    """Called between two chunks of a search: gives pages back, and counts the bytes passed."""
+    """Called between two chunks of a search: frees pages, and counts the bytes passed."""
 
     def __init__(self, spool: FeatureSpool, progress: Progress) -> None:
         self._spool, self._progress, self._passed = spool, progress, 0
@@ -371,7 +370,7 @@ class _GroupNumbers:
         self._parts.append(np.array(numbers, np.int32)[encoded.indices.to_numpy()])
 
     def names(self) -> tuple[str | None, ...]:
-        """The names that the numbers stand for."""
+        """The names of the groups, by number."""
         return tuple(self._known)
 
     def numbers(self) -> npt.NDArray[np.int32] | None:
@@ -413,7 +412,7 @@ def read_sources(
     for number, source in enumerate(sources):
         passed = 0
         batches = source.batches(read, rejects)
-        # A stream may never end: what waits for it is this thread, which an interrupt reaches.
+        # A stream may never end, so this thread waits for it, which an interrupt reaches.
         for batch in read_ahead(batches) if source.is_here else batches:
             reader.add(number, batch)
             progress.advance(batch.nbytes)
@@ -432,17 +431,17 @@ def read_sources(
 
 
 SECONDS: Final = 10.0
-"""How long a run goes on before it keeps what it has."""
+"""Seconds between two checkpoints."""
 
 
 class Resume:
-    """The documents that a run has fingerprinted, or searched for questions, in a folder.
+    """The progress of a run, in a folder: documents fingerprinted, or searched for questions.
 
     Args:
-        folder: Locked and begun.
+        folder: Locked, after `begin`.
 
     Attributes:
-        notes: What a run before has done, for the summary.
+        notes: The progress of an earlier run, for the summary.
     """
 
     def __init__(self, folder: RunFolder) -> None:
@@ -467,10 +466,10 @@ class Resume:
         return values, files["counts"].array(np.int64)
 
     def passes(self, batch: Batch) -> bool:
-        """Whether a batch, the next in order, is fingerprinted already.
+        """Whether the next batch is fingerprinted already.
 
         Raises:
-            UsageError: If it is not what was read then.
+            UsageError: If it differs from the batch that was read then.
         """
         self._content = _checksum(batch, self._content)
         if not self._known:
@@ -489,11 +488,11 @@ class Resume:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time to keep what there is."""
+        """Whether it is time for a checkpoint."""
         return time.monotonic() - self._kept_at >= SECONDS
 
     def keep(self, documents: int, **data: Any) -> None:
-        """Keep what was made of the documents of all batches since the last time, by its file."""
+        """Save the data of all batches since the last checkpoint, by file."""
         for name, array in data.items():
             if array.size:
                 self.folder.files[name].write(np.ascontiguousarray(array))
@@ -522,7 +521,7 @@ def _notes(folder: RunFolder, documents: int) -> list[str]:
 
 
 def _checksum(batch: Batch, checksum: int) -> int:
-    """Go on with the checksum of everything that is read of documents."""
+    """Update the checksum over all data that are read of documents."""
     checksum = zlib.crc32(np.ascontiguousarray(batch.rows).data, checksum)
     for column in (batch.texts, batch.ids, batch.within):
         if column is not None:

@@ -1,4 +1,4 @@
-"""The values that say what a run does: when documents match, which are kept, what it may use."""
+"""The options of a run: when documents match, which are kept, and its resources."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Rule:
     recipe: Recipe = field(default_factory=Recipe)
 
     def __post_init__(self) -> None:
-        """Refuse what contradicts itself."""
+        """Refuse contradictory values."""
         self._check_kind()
         if self.by_features:
             self.match  # noqa: B018  # refuses values out of range
@@ -94,7 +94,7 @@ class Rule:
         """A warning if unrelated documents are expected to match by chance; else None.
 
         Args:
-            documents: How many there are; None before they are read.
+            documents: Their number; None before they are read.
         """
         if self.distance is None or self.by_features:
             return None
@@ -104,7 +104,7 @@ class Rule:
         """Refuse a plan that cannot find these matches.
 
         Raises:
-            UsageError: For any plan but "auto" where features are compared, or one that is unknown
+            UsageError: For any plan except "auto" if features are compared, or one that is unknown
                 or cannot work for the distance.
         """
         if not self.by_features:
@@ -124,8 +124,8 @@ class Choice:
             to the first.
         policy: "greedy" drops a document only if it matches a kept one; "components" keeps one of
             each transitive group.
-        decisions: A file of answers about pairs, as `neardup review` keeps them, taken as given;
-            for the policy "greedy".
+        decisions: A file of answers from `neardup review`, which override matches; for the policy
+            "greedy".
         date_format: The form of dates that are texts, as in `datetime.strptime`, for ISO 8601;
             "max:FIELD" and "min:FIELD" then compare dates.
 
@@ -184,14 +184,14 @@ class Choice:
 class Limits:
     """The resources of a run, and its way to search; no result depends on them.
 
-    But for records that do not fit in memory: they are bad ones.
+    The exception is a record that does not fit in memory, which is a bad one.
 
     Args:
-        memory: Bytes that the run should stay below, beside what grows with the number of
-            documents; what does not fit goes to disk.
+        memory: The memory budget in bytes, without the data that grow with the number of documents;
+            the rest goes to disk.
         tmp: Folder for temporary files; the system's by default.
         workers: Threads; all processors by default.
-        plan: How to search for fingerprints, as for `pairs`; "auto" is all that features have.
+        plan: How to search for fingerprints, as for `pairs`; features only have "auto".
     """
 
     memory: int = field(default_factory=lambda: memory_bytes(None))

@@ -1,9 +1,9 @@
-"""The state of a run in a folder, so that a killed run goes on where it stopped.
+"""The state of a run in a folder, so that a killed run can continue.
 
-The folder holds data files, which only grow, and a journal of one line for each checkpoint. A
-checkpoint syncs the data first and then appends its line, with the lengths and checksums of what it
-added: what lies beyond the last whole line is cut off when the folder is opened again. The first
-line says what the run is about (inputs, recipe, options), and is compared when the run goes on.
+The folder has data files, which only grow, and a journal of one line for each checkpoint. A
+checkpoint syncs the data first and then appends its line, with the lengths and checksums of the new
+data. Data beyond the last whole line are cut off when the folder is opened again. The first line
+describes the run (inputs, recipe, options), and is compared when the run continues.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = [
 
 LOCK: Final = "lock"
 DATA_FILES: Final = ("fingerprints", "counts", "features")
-"""Of a run that looks for near-duplicates."""
+"""The data files of `neardup dedup`."""
 GROUPING: Final = "grouping"
 _TEMPORARY: Final = re.compile(r"\..*\.(tmp|old)", re.DOTALL)
 
@@ -58,15 +58,15 @@ class RunFolder:
     """The state of one run; locked while it is open.
 
     Args:
-        path: The folder; made unless it is there, when it must be empty or hold such a state.
+        path: The folder; a new one, an empty one, or one with such a state.
         names: Of the data files.
 
     Attributes:
         files: The data files by name.
-        checkpoints: After `begin`: what `commit` wrote, of this run and those before.
-        was_publishing: After `begin`: whether the run before was killed while it gave the outputs
-            their names, or after.
-        was_updating: After `begin`: whether that was while it added documents to an index.
+        checkpoints: After `begin`: the checkpoints of this run and earlier ones.
+        was_publishing: After `begin`: whether the earlier run was killed while it renamed the
+            outputs, or later.
+        was_updating: After `begin`: whether it was killed while it added documents to an index.
         facts: After `begin`: as they were when the run began.
 
     Raises:
@@ -89,13 +89,13 @@ class RunFolder:
         self.facts: dict[str, Any] = {}
 
     def begin(self, facts: dict[str, Any]) -> None:
-        """Go on with the state that is there, or begin one.
+        """Continue from the existing state, or begin one.
 
         Args:
-            facts: What the run is about, as `run_facts` gives it.
+            facts: The description of the run, from `run_facts`.
 
         Raises:
-            UsageError: If the state is that of another run: names what differs.
+            UsageError: If the state is that of another run; it names the difference.
             DataError: If the state is damaged.
             FileError: If a read or write fails.
         """
@@ -115,7 +115,7 @@ class RunFolder:
             _remove_output(path)
 
     def _check_data(self) -> None:
-        """Check every byte that the journal knows, and cut off what it does not know."""
+        """Check every byte that the journal covers, and cut off the rest."""
         ends = dict.fromkeys(self.files, 0)
         for checkpoint in self.checkpoints:
             for name, mark in checkpoint["files"].items():
@@ -125,24 +125,24 @@ class RunFolder:
             file.cut(ends[name])
 
     def commit(self, documents: int, content: int) -> None:
-        """Make a checkpoint: the data files hold everything of a number of documents.
+        """Make a checkpoint: the data files are complete for a number of documents.
 
         Args:
-            documents: How many there are in all, from the first one on.
-            content: Checksum of what was read for those since the checkpoint before.
+            documents: The number of all documents so far.
+            content: Checksum of the input since the previous checkpoint.
         """
-        # Data first: a line of the journal is a promise, and what it promises must be on disk. A
-        # kill between the two leaves data beyond the last mark, which the next run cuts off.
+        # Data first: a line of the journal is a promise about data on disk. A kill between the two
+        # leaves data beyond the last mark, which the next run cuts off.
         marks = {name: file.mark() for name, file in self.files.items()}
         self._journal.append({"documents": documents, "content": content, "files": marks})
 
     def save_decision(self, decision: Decision) -> None:
-        """Keep the result of the matching step."""
+        """Save the result of the matching step."""
         with contextlib.closing(AppendFile(self.path / GROUPING)) as file:
             file.cut(0)
             write_decision(decision, file)
             mark = file.mark()
-        # The file and its name are on disk before the journal speaks of them, as in `commit`.
+        # The file and its name are on disk before the journal mentions them, as in `commit`.
         sync_folder(self.path)
         self._journal.append({"grouped": mark})
 
@@ -160,15 +160,15 @@ class RunFolder:
             return decision_of(file.array(np.uint8)[: self._grouped["nbytes"]])
 
     def note_aside(self, paths: list[str]) -> None:
-        """Write down what a killed run would leave beside its outputs."""
+        """Record the temporary files that a killed run would leave next to its outputs."""
         self._journal.append({"aside": paths})
 
     @contextlib.contextmanager
     def publishing(self, outputs: OutputSet) -> Iterator[None]:
-        """Write down that all outputs are whole and get their names now.
+        """Record that all outputs are complete and are being renamed.
 
-        An error that withdraws them withdraws that as well; what a run before gave its name stays
-        there, and known.
+        An error that withdraws them withdraws the record too; outputs that an earlier run published
+        stay, and stay recorded.
         """
         self._journal.append({"publishing": True})
         try:
@@ -179,7 +179,7 @@ class RunFolder:
             raise
 
     def note_updating(self) -> None:
-        """Write down that the outputs have their names, and documents go to an index now."""
+        """Record that the outputs are published, and documents are being added to an index."""
         self._journal.append({"updating": True})
 
     def remove(self) -> None:
@@ -199,7 +199,7 @@ class RunFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let go of the lock and the files; what is in them stays."""
+        """Release the lock and the files; their content stays."""
         for file in self.files.values():
             file.close()
         self._journal.close()
@@ -215,16 +215,16 @@ class RunFolder:
                 self._aside += record["aside"]
             elif "updating" in record:
                 self.was_updating = True
-            elif "done" in record:  # what was kept is being removed
+            elif "done" in record:  # the saved state is being removed
                 self.checkpoints, self._grouped = [], None
             else:
                 self.was_publishing = record["publishing"]
 
 
 def _remove_output(path: str) -> None:
-    """Remove what a killed run left beside its outputs: a file or a folder, if it is there.
+    """Remove a temporary file or folder that a killed run left next to its outputs.
 
-    Nothing is removed that does not have the name of such a file, whatever the journal says.
+    Only paths with the name of such a file are removed, also if the journal names others.
     """
     if not _TEMPORARY.fullmatch(Path(path).name):
         return
@@ -248,7 +248,7 @@ def _make_folder(path: Path, names: Sequence[str]) -> None:
 
 
 def _locked(path: Path) -> int:
-    """Open and lock the folder's lock file; its descriptor. A killed process holds no lock."""
+    """Lock the folder's lock file; returns its descriptor. A killed process holds no lock."""
     name = path / LOCK
     while True:
         try:
@@ -279,10 +279,10 @@ JOURNAL_FILES: Final = (JOURNAL, _ASIDE)
 
 
 class Journal:
-    """The records of a run, in order; one that is appended is on disk when the call returns.
+    """The records of a run, in order; an appended one is on disk when the call returns.
 
     Args:
-        folder: Where the file is, or will be.
+        folder: The folder of the file.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -292,10 +292,11 @@ class Journal:
         self._whole = 0
 
     def read(self) -> list[dict[str, Any]]:
-        """The records that are there; none if there is no journal.
+        """The existing records; none if there is no journal.
 
         Raises:
-            DataError: If one is damaged. A torn last line was never promised, and is passed over.
+            DataError: If one is damaged. An incomplete last line is skipped, since it was never
+                promised.
             FileError: If it cannot be read.
         """
         path = self._folder / JOURNAL
@@ -321,7 +322,7 @@ class Journal:
         sync_folder(self._folder)
 
     def go_on(self) -> None:
-        """Go on with the journal that was read, after its last whole line."""
+        """Continue the journal after its last whole line."""
         self._file = AppendFile(self._folder / JOURNAL)
         self._file.cut(self._whole)
 
@@ -352,11 +353,11 @@ def _records(path: Path, data: bytes) -> Iterator[dict[str, Any]]:
 
 
 VERSION: Final = 2
-"""Of the layout of the state on disk."""
+"""The version of the layout of the state on disk."""
 
 
 def described(rule: Rule, choice: Choice, read: ReadOptions) -> dict[str, Any]:
-    """All options that a result depends on, as values that JSON can hold.
+    """All options on which a result depends, as JSON values.
 
     Raises:
         FileError: If the file of decisions cannot be read.
@@ -378,7 +379,7 @@ def described(rule: Rule, choice: Choice, read: ReadOptions) -> dict[str, Any]:
 
 
 def described_reading(read: ReadOptions) -> dict[str, Any]:
-    """The options about records that a result depends on, as values that JSON can hold."""
+    """The options about records on which a result depends, as JSON values."""
     form = read.input_format
     return {
         "text": ",".join(read.text),
@@ -394,16 +395,16 @@ def described_reading(read: ReadOptions) -> dict[str, Any]:
 def run_facts(
     options: dict[str, Any], sources: Sequence[Source], index: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Everything that the result of a run depends on, as values that JSON can hold.
+    """Everything on which the result of a run depends, as JSON values.
 
     Args:
-        options: As `described` gives them.
+        options: From `described`.
         sources: The inputs.
-        index: What it knows of an index that came before: "path", "documents", "added", "own_ids".
+        index: Facts about a reference index: "path", "documents", "added", "own_ids".
 
     Raises:
         UsageError: If an input is a stream, which cannot be read again.
-        FileError: If an input has gone.
+        FileError: If an input is missing.
     """
     against = {name: None if index is None else index[name] for name in ("path", "own_ids")}
     named = {"against": against["path"], "own_ids": against["own_ids"]}
@@ -435,10 +436,10 @@ def check_facts(
         before: Of the run that left the folder.
         now: Of this one.
         folder: Where its state is, for the message.
-        updating: Whether the run was killed while it added to its index, so that this may differ.
+        updating: Whether the run was killed while it added to its index, which may then differ.
 
     Raises:
-        UsageError: Names the first thing that differs, what it was and what it is.
+        UsageError: Names the first difference, with both values.
     """
     for name, title in (("state", "its format"), ("version", "neardup")):
         if before[name] != now[name]:

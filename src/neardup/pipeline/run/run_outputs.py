@@ -56,15 +56,15 @@ class ReportOptions:
 
     Args:
         path: The page.
-        lowest: Where its thresholds begin; by default 0.1 below the run's own.
+        lowest: Its lowest threshold; by default 0.1 below the run's own.
         source: Field by which documents are counted; by default `within` or the input.
         summary: Write the numbers to this JSON file as well.
-        command: What repeats the run; shown if given.
+        command: The command of the run, which the page shows.
         seed: Of the clusters shown at random.
         fields: Of the records, shown next to the compared texts.
 
     Raises:
-        UsageError: For a path that is none of a page.
+        UsageError: For a path without the extension of a page.
     """
 
     path: str
@@ -96,7 +96,7 @@ class Outputs:
         rejects: JSON lines of the records that could not be used.
         csv_safe: Put a quote (') before cells of CSV tables that a spreadsheet would compute.
         report: A page about the run.
-        resume: Folder for the state of the run, so that a killed one goes on there; or None.
+        resume: Folder for the state of the run, from which a killed run continues; or None.
     """
 
     kept: str | None = None
@@ -109,7 +109,7 @@ class Outputs:
 
     @property
     def tables(self) -> list[str]:
-        """The paths beside the kept documents'."""
+        """The paths other than the kept documents'."""
         paths = [
             path for path in (self.duplicates, self.clusters, self.rejects) if path is not None
         ]
@@ -122,7 +122,7 @@ def output_set(
     note: Callable[[list[str]], None] | None = None,
     others: Sequence[str] = (),
 ) -> OutputSet:
-    """The outputs of a run; none may replace an input or `others`, `note` hears what is aside."""
+    """The outputs of a run; none may replace an input or `others`; `note` gets temporary paths."""
     inputs = (path for source in sources for path in source.paths)
     return OutputSet((*others, *inputs), limits.tmp, note)
 
@@ -136,7 +136,7 @@ def write_kept(
     progress: Progress,
     workers: int | None,
 ) -> list[str]:
-    """Write the kept documents of each source, where they are asked for; the paths written."""
+    """Write the kept documents of each source, if there is an output; returns the paths."""
     if outputs.kept is None:
         return []
     masks = np.split(decision.kept, np.cumsum(counts)[:-1])
@@ -150,7 +150,7 @@ def write_result_tables(
     outputs: Outputs,
     written: OutputSet,
 ) -> None:
-    """Write the tables of duplicates and of clusters, where they are asked for."""
+    """Write the tables of duplicates and of clusters, if there are outputs."""
     if outputs.duplicates is not None:
         rows = duplicates.to_batches(ROWS_A_BATCH)
         safe = outputs.csv_safe
@@ -171,7 +171,7 @@ def check_outputs(sources: Sequence[Source], outputs: Outputs, written: OutputSe
 
 
 def less_published(sources: Sequence[Source], outputs: Outputs) -> Outputs:
-    """Leave a folder of text files alone if it is there: it appeared whole before the kill."""
+    """Leave out an existing folder of text files: it was complete before the kill."""
     kept = outputs.kept
     is_tree = kept is not None and sources[0].format == "text" and Path(kept).is_dir()
     if kept is not None and is_tree and any(Path(kept).iterdir()):
@@ -182,7 +182,7 @@ def less_published(sources: Sequence[Source], outputs: Outputs) -> Outputs:
 def messages(
     sources: Sequence[Source], written: OutputSet, others: Sequence[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """Notes on the less visible acts of a run over files, and reasons to doubt its result.
+    """Notes on less visible decisions of a run over files, and reasons to doubt its result.
 
     Args:
         sources: The inputs.
@@ -204,9 +204,9 @@ ROWS_A_BATCH: Final = 1 << 16
 def duplicates_table(
     documents: Documents, decision: Decision, own: Addresses | RowAddresses
 ) -> pa.Table:
-    """One row for each dropped document: what is kept for it, how alike the two are, the way.
+    """One row for each dropped document: the one kept for it, their similarity, the path.
 
-    The columns are those of DUPLICATES, addresses of the type that `own` gives.
+    The columns are those of DUPLICATES, with addresses of the type of `own`.
     """
     addresses = _addresses(decision, own)
     dropped = np.flatnonzero(~decision.kept)
@@ -230,7 +230,7 @@ def duplicates_table(
 
 
 def _codes_of(references: References, width: int) -> Any:
-    """The fingerprints of references, uint64 (m, width); zeros where they are not known."""
+    """The fingerprints of references, uint64 (m, width); zeros if they are unknown."""
     codes = references.codes
     return codes if codes.shape[1] else np.zeros((len(codes), width), np.uint64)
 
@@ -244,7 +244,7 @@ def _unknown(decision: Decision, kept: Rows) -> Flags | None:
 
 
 def clusters_schema(own: Addresses | RowAddresses) -> pa.Schema:
-    """CLUSTERS with addresses of the type that `own` gives."""
+    """CLUSTERS with addresses of the type of `own`."""
     return result_tables.clusters_schema(own.of(np.zeros(0, np.int64)).type)
 
 

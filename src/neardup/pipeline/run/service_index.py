@@ -1,7 +1,8 @@
 """The index of a service as the reference set of a run: `dedup --against http://...`.
 
 Documents are prepared here and sent in batches: features or fingerprints, never texts. Each batch
-is compared with what the service has committed by then; others may write during the run. Added
+is compared with the documents that the service has committed; others may write during the run.
+Added
 documents are on the service's disk before the run ends, and adding them again changes nothing.
 """
 
@@ -30,19 +31,19 @@ if TYPE_CHECKING:
 __all__ = ["ServiceIndex", "is_service"]
 
 RETRIES: Final = 8
-"""Of a request: a service that is started again is waited for, for some twenty seconds."""
+"""Attempts of a request: a run waits some twenty seconds for a service that restarts."""
 _STATES: Final = {"absent": ABSENT, "other": OTHER, "same": SAME}
 
 
 def is_service(address: str) -> bool:
-    """Whether an index is named by the address of a service."""
+    """Whether the name of an index is the address of a service."""
     return address.startswith(("http://", "https://"))
 
 
 class ServiceIndex:
-    """The index of a service; what it has of `DurableIndex` is what a run needs.
+    """The index of a service, with those calls of `DurableIndex` that a run needs.
 
-    The key is that of the environment: NEARDUP_KEY, or NEARDUP_READ_KEY for a run that only asks.
+    The key comes from the environment: NEARDUP_KEY, or NEARDUP_READ_KEY for a run that only reads.
 
     Args:
         url: Of the service.
@@ -55,7 +56,7 @@ class ServiceIndex:
     """
 
     def __init__(self, url: str, *, update: bool = False) -> None:
-        """Ask what the index is."""
+        """Ask the service for the settings of its index."""
         from neardup.client import Client
 
         key = os.environ.get("NEARDUP_KEY") or os.environ.get("NEARDUP_READ_KEY")
@@ -74,7 +75,7 @@ class ServiceIndex:
                 f"the index of {url} keeps {self.store}, and --update through a service adds"
                 " fingerprints alone: run this where the folder is"
             )
-        # An index of another recipe in the place of this one is refused from now on.
+        # From now on an index with another recipe in its place is refused.
         self._client = Client(url, key, recipe=facts["digest"], retries=RETRIES)
         self._fingerprints: dict[Any, int | None] = {}
 
@@ -144,7 +145,7 @@ class ServiceIndex:
         return np.frombuffer(b"".join(known), "<u8").reshape(-1, width)
 
     def add(self, ids: pa.Array, contents: Any, kept: Any = None) -> None:
-        """Store documents, whatever is near; they are on the service's disk when this returns."""
+        """Store documents uncompared; they are on the service's disk when this returns."""
         assert kept is None  # noqa: S101  # refused when the index was opened
         rows, documents = _documents(contents)
         names = ids.take(pa.array(rows)).to_pylist()
@@ -161,7 +162,7 @@ class ServiceIndex:
 
 
 def _documents(contents: Any) -> tuple[npt.NDArray[np.int64], Iterator[Document]]:
-    """The rows of Sets, arrays of features or fingerprints that are not empty, and these."""
+    """The non-empty rows of Sets or fingerprints, and their contents."""
     if isinstance(contents, np.ndarray):
         rows = np.flatnonzero(~np.ma.getmaskarray(contents)[:, 0])
         plain = np.ma.getdata(contents)

@@ -62,7 +62,7 @@ class ReadingRecord(Record):
 
 
 class WithMessages(Protocol):
-    """A summary that has more to say than numbers."""
+    """A summary with notes and warnings."""
 
     @property
     def notes(self) -> list[str]: ...
@@ -85,13 +85,11 @@ class Summary(ReadingRecord):
         nbytes: Bytes of input.
         seconds: Time of each step and, as `total`, of all.
         outputs: Files written.
-        settings: What was asked for: recipe, its digest, distance, policy, keep.
-        notes: What was done that is not plain to see, such as an encoding that was found, a line
-            each.
-        warnings: What makes the result doubtful, a line each.
-        own: Documents that the index had under their own id, whatever became of them (see the
-            parameter "own_ids" of `dedup`). Of ids that neardup makes itself only those with the
-            same content.
+        settings: The options: recipe, its digest, distance, policy, keep.
+        notes: Less visible decisions, such as a detected encoding, one line each.
+        warnings: Reasons to doubt the result, one line each.
+        own: Documents that the index had under their own id, dropped or not (see the parameter
+            "own_ids" of `dedup`). Of ids that neardup makes, only those with the same content.
     """
 
     read: int
@@ -172,12 +170,12 @@ class BenchmarkCounts(Record):
 
     Args:
         benchmark: The file.
-        part: The field; None where questions are looked for whole.
-        questions: How many there are.
-        found: How many of them stand in some document.
-        short: How many have fewer words than a rule compares, and are found whole only.
-        one_word: How many have one word, which is never found.
-        empty: How many have none.
+        part: The field; None if questions are searched as a whole.
+        questions: The number of questions.
+        found: The number that occur in some document.
+        short: The number with fewer words than a rule compares, which are only found whole.
+        one_word: The number with one word, which are never found.
+        empty: The number without words.
     """
 
     benchmark: str
@@ -216,13 +214,13 @@ class ContaminationSummary(ReadingRecord):
 
     Args:
         read: Records seen, good and bad.
-        kept: Documents that hold no question.
-        dropped: Documents that hold one.
+        kept: Documents without a question.
+        dropped: Documents with a question.
         rejected: Records that could not be used.
         cut: Of the kept ones, those that lost passages with questions.
         findings: Pairs of a document and a question that was found in it.
-        common: Of these, those that rest on common text alone, for which nothing is dropped.
-        benchmarks: What was found of each benchmark, a record for each part.
+        common: Of these, those by common text alone, for which nothing is dropped.
+        benchmarks: The counts of each benchmark, a record for each part.
         nbytes: Bytes of input.
         seconds: Time of each step and, as `total`, of all.
         outputs: Files written.
@@ -274,13 +272,13 @@ class LinesSummary(ReadingRecord):
 
     Args:
         documents: Records with a text; all of them are written.
-        changed: Those of which something was cut.
-        emptied: Those of which every paragraph or line was cut.
+        changed: Documents from which a unit was cut.
+        emptied: Documents without units left.
         rejected: Records that could not be used.
         units: Paragraphs or lines of enough words.
-        repeated: Different ones that enough documents have.
-        cut: How many were cut.
-        cut_bytes: Bytes of text that went, with the line breaks behind.
+        repeated: Distinct ones that enough documents have.
+        cut: The number of cut units.
+        cut_bytes: Bytes of cut text, with the line breaks after it.
         spilled: Bytes of temporary files.
         nbytes: Bytes of input.
         seconds: Time of each step and, as `total`, of all.
@@ -473,9 +471,9 @@ class QuerySummary(Record):
     """The numbers of queries to an index from files.
 
     Args:
-        queries: Documents asked about.
+        queries: Documents that were searched for.
         empty: Documents without tokens, which match nothing.
-        matched: Documents to which something near is stored.
+        matched: Documents near a stored one.
         hits: Rows written.
         cut: Hits beyond the limit, which are not written.
         rejected: Records that could not be used.
@@ -516,7 +514,7 @@ class Outcome:
         choice: Which were kept.
         limits: The resources of a report.
         rejected: Records that could not be used.
-        field: What the groups of the documents are; None: there are none.
+        field: The field of the groups; None without groups.
     """
 
     documents: Documents

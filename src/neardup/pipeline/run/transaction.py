@@ -2,18 +2,18 @@
 
 Nothing else renames an output or commits to an index. A commit does this, in this order:
 
-1. the decision is written beside the index (`last-update`), if the run adds to one;
-2. the journal says that the outputs are being published, if the run keeps its state;
+1. the decision is written next to the index (`last-update`), if the run adds to one;
+2. the journal records that the outputs are being published, if the run saves its state;
 3. the outputs get their names, all of them or none;
-4. the kept documents are added to the index and committed, some at a time;
+4. the kept documents are added to the index and committed, in batches;
 5. the state is removed, the journal last.
 
 What a kill leaves, and what the same command then does:
-- before 3: no output; it goes on from the last checkpoint, or matches again;
-- between 3 and 4: the outputs; they are replaced by the same ones. The decision of 1 is taken as it
-  is, since the index may have documents of this run already, which would be dropped otherwise;
-- within 4: some documents are in the index; how many is told by the index itself, the rest follow;
-- within 5: everything; the journal is the last to go, so that the run is known to have published.
+- before 3: no output; it continues from the last checkpoint, or matches again;
+- between 3 and 4: the outputs; they are replaced by the same ones. The decision of 1 is used, since
+  the index may already have documents of this run, which would otherwise be dropped;
+- within 4: some documents in the index, which knows their number; the rest are added;
+- within 5: everything; the journal is removed last, so that the run is known to have published.
 """
 
 from __future__ import annotations
@@ -57,18 +57,17 @@ class Transaction:
     Args:
         sources: The inputs.
         outputs: Where to write.
-        options: What tells the run from another, as `described` gives it.
+        options: Identify the run, from `described`.
         limits: The resources of the run.
-        reference: An index that came before.
+        reference: A reference index.
         skip_errors: As in ReadOptions.
         state: The data files of its state.
         others: Further paths that no output may replace.
 
     Attributes:
-        files: The output files; what is written to them appears with `commit`.
-        outputs: Where to write, less what a killed run has published as a whole.
-        resume: What a killed run has fingerprinted, and where this one keeps what it does; None
-            where no state is kept.
+        files: The output files, which appear with `commit`.
+        outputs: The outputs, without those that a killed run has already published.
+        resume: The progress of a killed run and of this one; None if no state is saved.
 
     Raises:
         UsageError: If an output cannot be written, or the state is that of another run.
@@ -118,7 +117,7 @@ class Transaction:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Withdraw outputs that were not committed, and let go of the state, which stays."""
+        """Withdraw uncommitted outputs, and release the state, which stays."""
         self._stack.__exit__(*error)  # type: ignore[arg-type]  # what the interpreter gives
 
     @property
@@ -132,23 +131,23 @@ class Transaction:
 
     @property
     def notes(self) -> list[str]:
-        """Notes on what a killed run had done."""
+        """Notes on the progress of a killed run."""
         return [] if self.resume is None else self.resume.notes
 
     def earlier_decision(self, documents: Documents) -> Decision | None:
-        """The decision of the same run about these documents before it was killed, else None."""
+        """The decision of the same run before it was killed, or None."""
         decision = None if self._last is None else self._last.decision(documents)
         if decision is None and self._folder is not None:
             decision = self._folder.decision()
         return decision
 
     def keep(self, decision: Decision) -> None:
-        """Keep a decision with the state, so that a killed run need not match again."""
+        """Save a decision with the state, so that a killed run need not match again."""
         if self._folder is not None:
             self._folder.save_decision(decision)
 
     def prepare(self, documents: Documents, decision: Decision) -> None:
-        """Refuse now what could not be committed after writing.
+        """Refuse, before writing, what could not be committed afterwards.
 
         Raises:
             UsageError: If an output has appeared during the run, or documents of the index would
@@ -162,17 +161,17 @@ class Transaction:
     def check_again(self) -> None:
         """Refuse an output that has appeared during the run, as `prepare` does."""
         if not self._was_publishing and not self._is_repeated:
-            # Nobody has published a folder that is there: it appeared while the run went on.
+            # An existing folder that this run did not publish appeared during the run.
             check_outputs(self._sources, self._whole, self.files)
 
     def commit(self, decision: Decision, read: ReadOptions) -> None:
         """Publish the outputs and add the kept documents to the index: see the top of this file."""
         if self._last is not None and not self._is_repeated:
-            # Before any output appears: no later moment would be late enough for an interrupt.
+            # Before any output appears: the last point at which an interrupt may stop the run.
             self._last.save(decision, self._folder)
         self._publish()
         if self._new is not None:
-            # After the outputs: a document in the index must be one that somebody has received.
+            # After the outputs: a document in the index must also be in an output.
             self._new.add(self._sources, read)
         self._remove_state()
 
@@ -199,13 +198,14 @@ class LastUpdate:
 
     Args:
         known: The index, open for writing.
-        command: As `command_of` gives it.
+        command: From `command_of`.
 
     Attributes:
-        first: After `decision` found one: what the index had had added when that run began.
+        first: After `decision` returned one: the number of additions to the index when that run
+            began.
 
     Raises:
-        FileError: If what is there cannot be read.
+        FileError: If the file cannot be read.
     """
 
     def __init__(self, known: ReferenceIndex, command: bytes) -> None:
@@ -227,11 +227,11 @@ class LastUpdate:
 
     @property
     def may_repeat(self) -> bool:
-        """Whether the same was asked before, of the same inputs as far as can be told unread."""
+        """Whether this may repeat an earlier command, judged before inputs are read."""
         return self._head.get("asked") == self._asked.hex()
 
     def decision(self, documents: Documents) -> Decision | None:
-        """The decision of the same command if it has added documents, else None."""
+        """The decision of the same command if it has added documents, or None."""
         codes = np.ascontiguousarray(documents.codes)
         empty = np.ascontiguousarray(np.ma.getmaskarray(documents.values))
         self._command = checksum(self._asked + checksum(codes) + checksum(empty)).hex()
@@ -243,11 +243,11 @@ class LastUpdate:
         return decision_of(self._arrays)
 
     def save(self, decision: Decision, folder: RunFolder | None = None) -> None:
-        """Keep a decision, after `decision` found none; on disk when this returns.
+        """Save a decision, after `decision` returned None; it is on disk when this returns.
 
         Args:
             decision: The decision.
-            folder: The state of the run, which may have begun to add documents before.
+            folder: The state of the run, which may have added documents before.
 
         Raises:
             FileError: If it cannot be written.
@@ -261,8 +261,8 @@ class LastUpdate:
         body.write(len(head).to_bytes(8, "little") + head)
         write_decision(decision, body)
         try:
-            # Whole and synced before it has its name, which is synced too: a torn one would be
-            # taken for none, and the outputs are published only after it.
+            # Complete and synced before it has its name, which is synced too: an incomplete one
+            # would count as none, and the outputs are published only afterwards.
             with written_aside(self._path) as aside, aside.open("wb") as file:
                 file.write(sealed(body.getvalue()))
                 file.flush()
@@ -279,10 +279,10 @@ def command_of(
     *,
     skip_errors: bool,
 ) -> bytes:
-    """A checksum of everything that tells one command from another before documents are read.
+    """A checksum of everything that identifies a command before documents are read.
 
     Args:
-        sources: The inputs; streams are told apart by their documents.
+        sources: The inputs; streams are identified by their documents.
         outputs: Paths.
         options: As `described` gives them.
         own_ids: As in Against.
@@ -305,22 +305,22 @@ def command_of(
 
 ROWS_A_CALL: Final = 1 << 17
 WAITING_BYTES: Final = 1 << 28
-"""So much may wait for a commit."""
+"""Bytes that may wait for a commit."""
 
 
 class NewDocuments:
-    """The kept documents of a run that have tokens, and that the index has not got as they are.
+    """The kept documents of a run with tokens that the index does not yet have unchanged.
 
     Args:
         known: The index, open for writing.
         documents: Of the run.
         decision: The decision.
-        folder: The state of the run, if it keeps one.
-        first: What the index had had added when a run began that decided the same, if one did.
+        folder: The state of the run, if it saves one.
+        first: The number of additions to the index when an earlier run with this decision began.
 
     Raises:
-        UsageError: If a document without an id of its own is in the index already, or the index
-            has got other documents since the run was killed.
+        UsageError: If a document without an id of its own is in the index already, or the index has
+            received other documents since the run was killed.
     """
 
     def __init__(
@@ -331,7 +331,7 @@ class NewDocuments:
         folder: RunFolder | None,
         first: int | None = None,
     ) -> None:
-        """Look what is to be added; nothing is yet."""
+        """Find the documents to add, without adding any."""
         self._index, self._documents, self._folder = known.index, documents, folder
         self._is_similar = known.is_similar
         self._codes = documents.codes
@@ -350,11 +350,11 @@ class NewDocuments:
             self._check_addresses()
 
     def add(self, sources: Sequence[Source], read: ReadOptions) -> None:
-        """Add and commit them.
+        """Add and commit the documents.
 
         Args:
-            sources: The inputs, whose texts are read again if the index keeps texts.
-            read: As before.
+            sources: The inputs, whose texts are read again if the index stores texts.
+            read: Of the run.
         """
         if self._folder is not None:
             self._folder.note_updating()
@@ -387,15 +387,15 @@ class NewDocuments:
                 self._index.add(ids, documents, contents)
                 waiting += self._codes[rows].nbytes + _nbytes(documents) + _nbytes(contents)
             if waiting >= WAITING_BYTES:
-                # In the order of the run: after a kill the number that the index had added tells
-                # how many of these rows are in it (see `_pass`).
+                # In the order of the run: after a kill the number of additions to the index tells
+                # how many of these rows it has (see `_pass`).
                 self._index.commit()
                 waiting = 0
             begin += len(part)
         self._index.commit()
 
     def _pass(self, first: int) -> None:
-        """Skip documents that a killed run has added since the index had had `first` of them."""
+        """Skip documents that a killed run has added since the index had `first` additions."""
         count = self._index.added - first
         theirs = count > len(self._rows)
         if count and not theirs:
@@ -410,9 +410,9 @@ class NewDocuments:
         self._rows = self._rows[count:]
 
     def _pass_stored(self, known: ReferenceIndex) -> None:
-        """Leave out what a killed run has added to a service; refuse to replace others' documents.
+        """Leave out documents that a killed run added to a service; refuse to replace others.
 
-        A service counts what everybody adds, so each document is asked for instead.
+        A service counts additions of all clients, so each document is looked up instead.
         """
         was_updating = self._folder is not None and self._folder.was_updating
         if known.has_ids and not was_updating:
