@@ -33,9 +33,10 @@ __all__ = [
 ]
 
 _MEMORY_SHARE: Final = 16
-"""Reading a text of plain words and fingerprinting it takes some 13 times its bytes."""
+"""The share of the budget for a record: reading and fingerprinting plain words takes some 13 times
+their bytes."""
 HELD_RECORDS: Final = 4
-"""The longest input held as a whole, such as an array or a sheet, in longest records."""
+"""The longest input that is read as a whole, such as an array or a sheet, in longest records."""
 _LEAST_RECORD: Final = 16 << 20
 _MEGA: Final = 10**6
 
@@ -56,25 +57,26 @@ def too_long(nbytes: int | None, longest: int) -> BadRecordError:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    r"""Options that say how records become documents.
+    r"""Options for making documents from records.
 
     Args:
-        text: Fields that hold the text; several are joined by "\n".
-        id: Field that holds the document's id, a string or a whole number, or None.
+        text: Fields with the text; several are joined by "\
+".
+        id: Field with the document's id, a string or a whole number, or None.
         skip_errors: False raises DataError at the first bad record; True hands it to the rejects.
         batch_bytes: About how many bytes of records make one batch.
         within: Field that two documents must have in common to be compared: a string, a whole
             number, a boolean or null; or None.
         number: Field with the number or date that a document's priority depends on, or None.
-        dates: Whether it has dates.
+        dates: Whether that field has dates.
         date_format: Their form if they are texts, as in `datetime.strptime`; by default ISO 8601.
-        extract: What of a text that is HTML is compared: "main" or "trafilatura" (its main
-            content), "all" (what is visible), "none" (the markup too); None: "main" of files that
-            are named as HTML.
+        extract: The part of HTML texts that is compared: "main" or "trafilatura" (the main
+            content), "all" (the visible text), "none" (the markup too); None means "main" for files
+            named as HTML.
         record_bytes: Bytes that one record may have: a line, a row of CSV, a text file. Longer ones
             are bad records; by default a 16th of the default budget.
-        workers: Threads that parse; nothing else depends on how many.
-        input_format: Of all inputs: what their names and first bytes do not say.
+        workers: Threads that parse; the result does not depend on their number.
+        input_format: Hints about all inputs, in addition to their names and first bytes.
 
     Example:
         >>> ReadOptions(text=("title", "body")).fields
@@ -126,8 +128,8 @@ class Batch:
             where it begins in CSV, its row in Parquet and Arrow, the file among text files.
         nbytes: Bytes of input, compressed as it is, consumed since the batch before; for progress.
         within: LargeStringArray of n values of that field, null for null; None without the field.
-        numbers: DoubleArray of n numbers, or of what dates are worth, null where there is none;
-            None without the field.
+        numbers: DoubleArray of n numbers, or of values of dates, null if missing; None without the
+            field.
     """
 
     texts: pa.LargeStringArray
@@ -148,7 +150,7 @@ class Columns:
     numbers: pa.DoubleArray | None = None
 
     def __len__(self) -> int:
-        """Count the records."""
+        """The number of records."""
         return len(self.texts)
 
     def batch(self, rows: npt.NDArray[np.int64], nbytes: int) -> Batch:
@@ -168,20 +170,20 @@ class Gathered:
         self._numbers: list[float | None] = []
 
     def __len__(self) -> int:
-        """Count the records."""
+        """The number of records."""
         return len(self.texts)
 
     def add(
         self, text: str, identity: str = "", within: str | None = None, number: float | None = None
     ) -> None:
-        """Append one record; what has no field in the options is not looked at."""
+        """Append one record; values without a field in the options are ignored."""
         self.texts.append(text)
         self._ids.append(identity)
         self._within.append(within)
         self._numbers.append(number)
 
     def columns(self) -> Columns:
-        """Give the columns that the options name."""
+        """The columns that the options name."""
         options = self._options
         return Columns(
             string_array(self.texts),
@@ -192,7 +194,7 @@ class Gathered:
 
 
 class Joiner:
-    """Joins parts, small enough to be parsed in the cache, to batches of the size asked for."""
+    """Joins small parts, which are parsed in the cache, to batches of the requested size."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
@@ -207,7 +209,7 @@ class Joiner:
             self._rows.append(rows)
 
     def take(self, consumed: int) -> Iterator[Batch]:
-        """Give what is there as one batch, or nothing; `consumed` counts from the start."""
+        """The records so far as one batch, if there are any; `consumed` counts from the start."""
         if self._parts:
             joined = Columns(
                 *(

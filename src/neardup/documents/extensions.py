@@ -45,7 +45,7 @@ EXTENSIONS: Final = {
     ".xlsx": "excel",
 }
 READ_EXTENSIONS: Final = {".xlsm": "excel", ".xlsb": "excel", ".xls": "excel", ".ods": "excel"}
-"""Of inputs only: spreadsheets are written as .xlsx."""
+"""Extensions that can only be read: spreadsheets are written as .xlsx."""
 KEPT_EXTENSIONS: Final = {".mbox": "mbox", ".warc": "warc", ".wet": "warc"}
 """Of inputs and of what is kept of them; no table is written so."""
 PAGE_EXTENSIONS: Final = (".html", ".htm", ".xhtml")
@@ -54,13 +54,13 @@ TEXT_EXTENSIONS: Final = (".txt", ".text", ".log", ".md", ".markdown", ".rst", *
 
 @dataclass(frozen=True, slots=True)
 class InputFormat:
-    r"""Hints about all inputs in addition to their names; None leaves a hint to detection.
+    r"""Hints about all inputs in addition to their names; None means detection.
 
     Args:
         name: A key of FORMATS, or "text": each file is a document. "excel:SHEET" names a sheet too.
         delimiter: The character between the fields of CSV, "tab" or "\t" for a tab.
         encoding: Of texts: a name that Python knows, such as "cp1252".
-        sheet: Of a workbook; the first that is not empty unless named.
+        sheet: Of a workbook; by default the first that is not empty.
         records: Path of the list of records in a JSON document, such as "data" or "result.items".
 
     Raises:
@@ -79,7 +79,7 @@ class InputFormat:
     records: str | None = None
 
     def __post_init__(self) -> None:
-        """Check them, and give them their shortest names."""
+        """Check the hints, and shorten their names."""
         kind, colon, sheet = (self.name or "").partition(":")
         if kind == "excel" and colon:
             object.__setattr__(self, "name", kind)
@@ -108,16 +108,16 @@ class InputFormat:
 
     @classmethod
     def of(cls, given: InputFormat | str | None) -> InputFormat:
-        """Take a format's name for a format."""
+        """The format, also from its name."""
         return given if isinstance(given, InputFormat) else cls(given)
 
 
 def check_extension(path: str, *, keeps: bool = False) -> None:
-    """Raise UsageError for an output whose extension stands for no format that is written here.
+    """Raise UsageError for an output with an extension in which nothing can be written.
 
     Args:
         path: Of the output.
-        keeps: Whether it takes kept records; else a table is written.
+        keeps: Whether it is for kept records; otherwise for a table.
     """
     ending = ending_of(path)
     if path == "-" or not ending:

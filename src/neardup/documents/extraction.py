@@ -1,4 +1,4 @@
-"""Text out of HTML before it is compared: the main content, or all that is visible."""
+"""Extraction of text from HTML before it is compared: the main content, or all visible text."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _SAMPLE: Final = 1000
 
 
 class Extraction:
-    """Replaces the texts of batches that are HTML, and knows afterwards what it did.
+    """Replaces HTML texts of batches, and counts what it did.
 
     A text without any tag stays as it is.
 
     Args:
-        mode: One of EXTRACTS, or None (not asked for). Pages are then taken as "main", and
-            other texts are looked at: if most of them begin like HTML, `warning` says so.
-        pages: Whether there are documents whose name says that they are HTML.
+        mode: One of EXTRACTS, or None. Pages are then read as "main"; if most other texts begin
+            like HTML, `warning` says so.
+        pages: Whether there are documents named as HTML.
 
     Raises:
-        UsageError: If main content is wanted and the extra for it is not installed.
+        UsageError: If main content requires an extra that is not installed.
     """
 
     def __init__(self, mode: str | None, *, pages: bool = False) -> None:
@@ -83,7 +83,7 @@ class Extraction:
         )
 
     def warning(self) -> str | None:
-        """A line about what looks wrong, or None."""
+        """A line about a likely problem, or None."""
         if self._warning is None:
             return None
         return f"{self._warning}: pass --extract main or all (none says that it is meant)"

@@ -1,7 +1,7 @@
-"""Archives as folders: what is in a .zip or .tar file, and each entry as an input of its own.
+"""Archives as folders: the entries of a .zip or .tar file, each an input of its own.
 
-A ZIP archive and a tar archive on this disk are read where they lie. A compressed tar archive can
-only be read from front to back, so it is unpacked to one temporary file, and its entries lie there.
+A ZIP archive and a tar archive on this disk are read in place. A compressed tar archive can only be
+read from front to back, so it is unpacked to one temporary file, which has its entries.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ LEAST_BYTES: Final = 1 << 30
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 _ENCRYPTED: Final = 1  # a bit of an entry's flags
 _LINK_BYTES: Final = 4096
-_LINKS: Final = 40  # a chain of more is a circle, as to the kernel
+_LINKS: Final = 40  # a longer chain counts as a circle, as in the kernel
 _HEADER_BYTES: Final = 1 << 22  # that one header of a tar archive may have
 _PIECE_BYTES: Final = 1 << 20
 _BROKEN: Final = (
@@ -79,11 +79,11 @@ def find_documents(path: str, tmp: str | None = None) -> list[InputFile]:
 
     Args:
         path: As for `find_files`.
-        tmp: Where a compressed tar archive is unpacked to.
+        tmp: Folder for an unpacked tar archive.
 
     Raises:
         DataError: For an archive that is damaged, encrypted or without files, for one with names
-            that lead out of it, or one that unpacks to out of proportion.
+            that lead out of it, or one that unpacks to a disproportionate size.
         FileError: As `find_files`.
     """
     archive, below = _led_into(path)
@@ -129,7 +129,7 @@ class Entry:
     """A file in an archive.
 
     Args:
-        archive: That holds it.
+        archive: Its archive.
         name: Its path there.
         nbytes: Its size.
         place: Where it is: a ZipInfo, or the offset of its bytes.
@@ -196,7 +196,7 @@ class EntryInput:
         return (self.name, *self._entry.stamp())
 
     def close(self) -> None:
-        """See Input.close: the archive is closed when nothing refers to it any more."""
+        """See Input.close: the archive is closed when nothing refers to it."""
 
 
 class Archive(ABC):
@@ -217,7 +217,7 @@ class Archive(ABC):
     def listed(self) -> list[Entry]:
         """The files in it, sorted by path; as in a folder, without hidden ones and devices.
 
-        Of several entries of one name the last counts, as when they are unpacked.
+        Of several entries with one name the last counts, as in unpacking.
 
         Raises:
             DataError: If it is damaged, has no files, or is not to be trusted.
@@ -249,7 +249,7 @@ class Archive(ABC):
         """Start reading an entry."""
 
     def _keep(self, file: Any) -> None:
-        """Read from a file, which is closed with the last entry that anything refers to."""
+        """Read from a file, which is closed with its last entry."""
         self._file = file
         weakref.finalize(self, file.close)
 
@@ -410,7 +410,7 @@ class _Tar(Archive):
     def _check_end(self, end: int) -> None:
         """Raise an error if the archive is cut or damaged where tarfile sees its end.
 
-        At a header that is none tarfile ends without a word, and would lose what follows.
+        tarfile ends silently at a broken header, and would lose the entries after it.
         """
         block = os.pread(self._file.fileno(), tarfile.BLOCKSIZE, end)
         if len(block) < tarfile.BLOCKSIZE:
@@ -437,7 +437,7 @@ class _Headers:
 
 
 class _Range(io.RawIOBase):
-    """A stretch of a file; several may be read at once, as none moves the file's own position."""
+    """A stretch of a file; several can be read at once, since none moves the file's position."""
 
     def __init__(self, name: str, file: Any, entry: Entry) -> None:
         self._name, self._file = name, file

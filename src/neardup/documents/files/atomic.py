@@ -1,4 +1,4 @@
-"""One output that appears whole or not at all: a file, a file behind a URI, or a folder."""
+"""One output that appears complete or not at all: a file, a file behind a URI, or a folder."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class Output(Protocol):
     """The operations of an output in a set, in this order; `discard` at the end in any case."""
 
     def finish(self) -> None:
-        """Make what is written aside complete; FileError if that fails."""
+        """Complete the temporary file; FileError if that fails."""
 
     def publish(self) -> None:
-        """Bring it to its final place, so that `withdraw` can undo it; FileError if that fails."""
+        """Move it to its final path, so that `withdraw` can undo it; FileError if that fails."""
 
     def withdraw(self) -> None:
-        """Undo `publish`: put back what was there before."""
+        """Undo `publish`: restore the previous file."""
 
     def settle(self) -> None:
-        """Forget what was there before."""
+        """Forget the previous file."""
 
     def discard(self) -> None:
         """Close and remove everything temporary."""
@@ -55,11 +55,11 @@ def _notify_nobody(_: list[str]) -> None:
 class AtomicFile:
     """One output, written aside in its folder and compressed as its extension says.
 
-    Standard output and what is not a regular file (a device, a pipe) is written straight.
+    Standard output and other special files (a device, a pipe) are written directly.
     OutputSet creates, publishes and discards it.
 
     Args:
-        path: The final one.
+        path: The final path.
         notify: As in OutputSet.
     """
 
@@ -111,7 +111,7 @@ class AtomicFile:
         return nbytes
 
     def takes_compressed(self) -> None:
-        """Write as it comes what is compressed already; nothing may be written yet."""
+        """Accept data that are compressed already; nothing may be written before."""
         self._encoder, self._is_plain = encoder(self._file, None), True
 
     def descriptor(self) -> int | None:
@@ -164,8 +164,8 @@ class AtomicFile:
         """Rename to the final path; what it replaces is held as a link until `settle`."""
         if self._temporary is None or self._final is None:
             return
-        # A link, not a rename: the final path has a whole file at every moment, the old or the new
-        # one. A file system without links loses the way back, and nothing else.
+        # A link, not a rename: the final path always has a complete file, the old or the new one. A
+        # file system without links only loses the way back.
         backup = self._sibling(self._final, "old")
         with contextlib.suppress(OSError):
             backup.hardlink_to(self._final)
@@ -177,8 +177,8 @@ class AtomicFile:
         self._temporary = None
 
     def withdraw(self) -> None:
-        """Undo `publish`: put back what was there before."""
-        # While the temporary file is there, it was not renamed: what has the final path is old.
+        """Undo `publish`: restore the previous file."""
+        # If the temporary file exists, it was not renamed: the final path has the old file.
         if self._final is None or (self._temporary is not None and self._temporary.exists()):
             return
         with contextlib.suppress(OSError):
@@ -189,7 +189,7 @@ class AtomicFile:
                 self._final.unlink()
 
     def settle(self) -> None:
-        """Make the rename durable and forget what was there before."""
+        """Make the rename durable and forget the previous file."""
         if self._final is None:
             return
         if self._backup is not None:
@@ -227,7 +227,7 @@ class RemoteFile(AtomicFile):
         return os.fdopen(descriptor, "wb", _BUFFER_BYTES)
 
     def publish(self) -> None:
-        """Upload; where that is not atomic, under another name, and rename then."""
+        """Upload; if that is not atomic, under another name with a rename afterwards."""
         with remote_errors(self.path, "write"):
             if self._fs.exists(self._key):
                 self._old = _remote_beside(self._key, "old")
@@ -247,7 +247,7 @@ class RemoteFile(AtomicFile):
                 raise
 
     def withdraw(self) -> None:
-        """Undo `publish`: put back what was there before."""
+        """Undo `publish`: restore the previous file."""
         if not self._is_published:
             return
         with contextlib.suppress(Exception):
@@ -258,7 +258,7 @@ class RemoteFile(AtomicFile):
                 self._fs.rm_file(self._key)
 
     def settle(self) -> None:
-        """Forget what was there before."""
+        """Forget the previous file."""
         if self._old is not None:
             with contextlib.suppress(Exception):
                 self._fs.rm_file(self._old)
@@ -362,6 +362,6 @@ def _remote_beside(key: str, ending: str) -> str:
 
 
 def is_device(path: str) -> bool:
-    """Whether a path is there and is not a regular file, such as a device or a pipe."""
+    """Whether a path exists and is not a regular file, such as a device or a pipe."""
     there = Path(path)
     return there.exists() and not there.is_file()

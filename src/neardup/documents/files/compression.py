@@ -43,12 +43,12 @@ _GZIP_LEVEL: Final = 6
 _XZ_BYTES: Final = 1 << 28  # of memory that a stream may need
 _COMPRESSED_BYTES: Final = 1 << 20  # of a member or frame, before compression
 SHOWN_BYTES: Final = 1000
-"""Of a record that is too long."""
+"""Bytes of a long record that are shown."""
 UNCHECKED: Final = (
     "a .zst input carries no checksum of its content, so damage in it may be read as other records;"
     " the program zstd adds one"
 )
-"""What is noted of such inputs, once."""
+"""The note about inputs without checksums."""
 _DESCRIPTOR: Final = 4  # the byte of a zstd frame that says what its header has
 _HAS_CHECKSUM: Final = 1 << 2  # a bit of it
 _DECODED_BYTES: Final = 1 << 15  # Arrow drops this much of what precedes a broken place
@@ -70,9 +70,9 @@ def lacks_checksum(head: bytes) -> bool:
 
 
 class LongLine(NamedTuple):
-    """A line that was passed over, since it is longer than what was asked for."""
+    """A skipped line that is longer than the limit."""
 
-    nbytes: int  # its end included; of one that was not read to its end, what was read
+    nbytes: int  # its end included; of an incompletely read line, the bytes read
     begin: bytes  # its first SHOWN_BYTES
     quotes: int  # how many " are in it
 
@@ -136,15 +136,15 @@ class ByteReader:
     ) -> bytes:
         """Read whole lines, ends included, of at least `nbytes` together; b"" at the end.
 
-        A line above `longest` ends the block, which may then be empty, and is passed over:
-        `long_line` tells of it, and is None if there was none.
+        A line above `longest` ends the block, which may then be empty, and is skipped: `long_line`
+        describes it, and is None if there was none.
 
         Args:
-            nbytes: When to stop.
-            row: How many lines were read before, for messages.
-            longest: Bytes that a line may have without its end; None: any number.
-            passes: Whether to pass over a line above that, which may never end; else the reader is
-                of no more use once there is a `long_line`.
+            nbytes: The number of bytes at which to stop.
+            row: The number of lines read before, for messages.
+            longest: The most bytes of a line without its end; None for any number.
+            passes: Whether to skip a longer line, which may never end; otherwise the reader cannot
+                be used after a `long_line`.
 
         Raises:
             DataError: If the compressed stream is broken; names the line reached. Also if the first
@@ -169,7 +169,7 @@ class ByteReader:
         return block
 
     def _check_begin(self, block: bytes) -> None:
-        """Refuse what is not a text, which the first block tells."""
+        """Refuse an input whose first block is not text."""
         kind = None if self._is_begun else kind_of_bytes(block[:HEAD_BYTES], self._name)
         self._is_begun = True
         if kind is not None:
@@ -207,7 +207,7 @@ class ByteReader:
             return self._buffered.read(nbytes)
 
     def skip(self, nbytes: int) -> None:
-        """Go on by `nbytes` without giving them."""
+        """Skip `nbytes`."""
         if self._seekable:
             self._buffered.seek(nbytes, io.SEEK_CUR)
             return
@@ -276,9 +276,9 @@ class _Counted(io.RawIOBase):
 
 
 class _Decoded(io.RawIOBase):
-    """Ends early where the compressed stream breaks, and says so in `failure`.
+    """A stream that ends where its compression breaks, with the reason in `failure`.
 
-    So the reader first gets every line that came through, and can name the line reached.
+    So the reader gets every complete line first, and can name the line where it broke.
     """
 
     def __init__(self, file: io.RawIOBase, codec: str) -> None:
@@ -370,7 +370,7 @@ class Encoder(Protocol):
 
 
 def encoder(file: BinaryIO, codec: str | None) -> Encoder:
-    """Compress what is written into `file`; closing the encoder leaves the file open."""
+    """An encoder that writes compressed data to `file`; closing it leaves the file open."""
     return _Plain(file) if codec is None else _Compressor(file, _COMPRESS[codec])
 
 
@@ -400,10 +400,9 @@ class _Plain:
 
 
 class _Compressor:
-    """Compresses blocks on every core; a file of several members or frames is one stream to all.
+    """Compresses blocks on every core; several members or frames are one stream to every reader.
 
-    gzip (RFC 1952, 2.2) and zstd (RFC 8878, 3) define what members and frames that follow each
-    other mean.
+    gzip (RFC 1952, 2.2) and zstd (RFC 8878, 3) define consecutive members and frames.
     """
 
     def __init__(self, file: BinaryIO, compress: Callable[[bytes], bytes | bytearray]) -> None:

@@ -1,4 +1,4 @@
-"""Texts that are not UTF-8: telling what they are, and reading and writing them as if they were."""
+"""Texts that are not UTF-8: detecting their encoding, and reading and writing them as UTF-8."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def encoding_of_bom(head: bytes) -> str | None:
 
 
 def decoded_as(data: bytes, declared: str | None) -> str:
-    r"""The text of bytes in the encoding declared, else in UTF-8 or the most likely one.
+    r"""The text of bytes in the declared encoding, or in UTF-8 or the most likely one.
 
-    Whatever these do not explain is replaced.
+    Bytes that these cannot decode are replaced.
 
     Example:
         >>> decoded_as(b"gr\xfc\xdfe", "utf-8"), decoded_as("Tee".encode("utf-16-le"), "utf-16-le")
@@ -105,7 +105,7 @@ def encoding_advice(data: bytes) -> tuple[str, str] | None:
     """A hint and advice for bytes that are not UTF-8; None if no encoding explains them.
 
     Args:
-        data: The bytes around.
+        data: The surrounding bytes.
 
     Returns:
         The end of a sentence that begins with "not UTF-8", and the advice.
@@ -123,8 +123,8 @@ class DecodedInput(WrappedInput):
 
     Args:
         origin: The input.
-        encoding: Its encoding. Reading it to the end checks that the bytes come back when what was
-            read is encoded again, since what is kept of it is written so.
+        encoding: Its encoding. Reading to the end checks that the text encodes to the same bytes,
+            since kept records are written so.
     """
 
     def __init__(self, origin: Input, encoding: str) -> None:
@@ -214,8 +214,8 @@ class EncodedFile:
     """An output that takes UTF-8 and writes another encoding.
 
     Args:
-        target: Where the encoded bytes go.
-        encoding: Theirs.
+        target: For the encoded bytes.
+        encoding: Their encoding.
     """
 
     def __init__(self, target: AtomicFile, encoding: str) -> None:

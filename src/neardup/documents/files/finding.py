@@ -32,7 +32,7 @@ def path_below(folder: str, relative: str) -> str:
 
     Args:
         folder: A path or a URI.
-        relative: The file's path below what was named, with slashes.
+        relative: The file's path below the named folder, with slashes.
 
     Raises:
         DataError: If it would lie outside, by its name or through a symbolic link in the folder.
@@ -90,7 +90,7 @@ class ArchivedFile(Protocol):
         """The path of the archive."""
 
     def open(self) -> io.RawIOBase:
-        """Start reading it; DataError at what is damaged."""
+        """Start reading it; DataError at damage."""
 
     def stamp(self) -> tuple[int, int | str]:
         """The size, and the archive's time of change."""
@@ -111,7 +111,7 @@ class InputFile:
         is_named: Whether it was named itself.
         at: The path at which it is opened, for a process of another working folder; by default
             `path`.
-        inside: The file of an archive that it is, if it is one.
+        inside: The file in an archive, if it is in one.
     """
 
     path: str
@@ -170,7 +170,7 @@ def _walk(folder: str, prefix: str) -> Iterator[InputFile]:
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a regular file, or a link to one; a link to itself is as one to nothing."""
+    """Whether it is a regular file, or a link to one; a link to itself counts as broken."""
     try:
         return entry.is_file()
     except OSError as error:

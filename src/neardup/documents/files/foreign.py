@@ -1,4 +1,4 @@
-"""Files that other programs read: what they are, and which program makes text or records of one."""
+"""Files of other programs: their kinds, and the programs that convert them to text or records."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Final, NamedTuple
 __all__ = ["HEAD_BYTES", "ForeignKind", "kind_of_bytes", "kind_of_path"]
 
 HEAD_BYTES: Final = tarfile.BLOCKSIZE
-"""What tells them: the header of a tar archive's first file."""
+"""Bytes that identify a kind: the header of a tar archive's first file."""
 
 
 class ForeignKind(NamedTuple):
-    """The name of a file's kind, and advice on it."""
+    """A kind of file, and advice on it."""
 
     name: str
     advice: str
@@ -91,7 +91,7 @@ def kind_of_bytes(head: bytes, path: str = "") -> ForeignKind | None:
 
     Args:
         head: The bytes.
-        path: Where they are from: its extension tells which kind of ZIP or Office file it is.
+        path: The file: its extension decides the kind of a ZIP or Office file.
 
     Example:
         >>> kind_of_bytes(b"PK\x03\x04...").name, kind_of_bytes(b"PK is a kind of sound")
@@ -116,7 +116,7 @@ def kind_of_path(path: str) -> ForeignKind | None:
 
 
 def _is_tar(head: bytes) -> bool:
-    """Whether the header's checksum is right, which tar archives of every age have."""
+    """Whether the header has a valid checksum, as in tar archives of every age."""
     if b"\0" not in head:  # a text, as a rule: nothing is computed
         return False
     try:

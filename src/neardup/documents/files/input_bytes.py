@@ -35,7 +35,7 @@ class Input(Protocol):
     path: str | None
     nbytes: int | None
     is_plain: bool
-    """Whether `open` gives the bytes of a file of this machine as they are."""
+    """Whether `open` returns the unchanged bytes of a file on this machine."""
 
     def open(self) -> ByteReader:
         """Start reading from the first byte, decompressed."""
@@ -47,7 +47,7 @@ class Input(Protocol):
         """Open the file as it is, for reading anywhere in it; UsageError for a stream."""
 
     def check_unchanged(self) -> None:
-        """Raise FileError if the input is no longer what it was when it was found."""
+        """Raise FileError if the input has changed since it was found."""
 
     def stamp(self) -> tuple[str, int, int | str]:
         """Path, bytes and time of change (ns since 1970, or a tag); UsageError for a stream."""
@@ -57,7 +57,7 @@ class Input(Protocol):
 
 
 class WrappedInput:
-    """The parts of an input's interface that a wrapper leaves to the input itself."""
+    """The parts of an input's interface that a wrapper forwards to the input."""
 
     is_plain = False
 
@@ -165,11 +165,11 @@ class StreamInput:
         return ByteReader(self.name, file, codec_of_bytes(head), head, spool)
 
     def open_file(self) -> io.RawIOBase:
-        """Refuse: the second reading would find nothing."""
+        """Refuse: a second reading would be empty."""
         raise UsageError(f"{self.name} is a stream; use a file")
 
     def open_raw(self) -> pa.NativeFile:
-        """Refuse: a stream cannot be read but from front to back."""
+        """Refuse: a stream can only be read from front to back."""
         raise UsageError(f"{self.name} is a stream; use a file")
 
     def check_unchanged(self) -> None:

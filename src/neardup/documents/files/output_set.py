@@ -29,13 +29,13 @@ T = TypeVar("T", bound=Output)
 
 
 class OutputSet:
-    """All outputs of one run: after `commit` they are all there, without it none is.
+    """All outputs of one run: after `commit` they all exist, without it none does.
 
     Args:
         inputs: Paths that no output may replace.
-        tmp: Folder for what waits for its upload to a URI; the system's own if None.
-        notify: Called with the paths of what is temporary before an output begins, so that whoever
-            cleans up after a killed process can know them; behind a URI just after.
+        tmp: Folder for files that wait for their upload to a URI; the system's own if None.
+        notify: Called with the paths of temporary files before an output begins, so that a later
+            run can clean up after a kill; behind a URI just after.
 
     Example:
         >>> with OutputSet() as outputs:
@@ -58,7 +58,7 @@ class OutputSet:
         self._folders: list[Path] = []
         self._committed = False
         self.replaced: list[str] = []
-        """Files that were there when their output began."""
+        """Files that existed when their output began."""
         removes_what_is_left(self._discard)  # where an interrupt keeps `__exit__` from it
 
     def create(self, path: str) -> AtomicFile:
@@ -110,7 +110,7 @@ class OutputSet:
         return file
 
     def create_folder(self, path: str) -> None:
-        """Make a folder unless it is there; removed again without a commit."""
+        """Make a folder unless it exists; it is removed without a commit."""
         path = as_local(path)
         if is_uri(path):
             return
@@ -125,9 +125,9 @@ class OutputSet:
                 raise file_error(path, "create the folder", error) from None
 
     def commit(self) -> None:
-        """Flush, sync and rename every output; an error leaves all as it was before.
+        """Flush, sync and rename every output; an error restores the previous state.
 
-        A first SIGINT or SIGTERM during the renames is held off until they are done.
+        A first SIGINT or SIGTERM during the renames is deferred until they are done.
         """
         for file in self._files:
             file.finish()
@@ -140,26 +140,26 @@ class OutputSet:
         return self._committed
 
     def _publish(self) -> None:
-        # All files are whole and synced by now. A rename gives one its name at once, so a crash in
-        # between leaves some new outputs and some old ones, each whole; an error takes the new ones
-        # back, the last first, since a folder may hold the file that came after it.
+        # All files are complete and synced by now. A rename is atomic, so a crash in between leaves
+        # some new outputs and some old ones, each complete; an error withdraws the new ones, the
+        # last first, since a folder may have a later file in it.
         published: list[Output] = []
         try:
             for file in self._files:
-                published.append(file)  # before: a rename may be done and its error come after
+                published.append(file)  # before: a rename may be done although it raises
                 file.publish()
         except BaseException:
             for file in reversed(published):
                 file.withdraw()
             raise
-        self._committed = True  # from here on nothing is taken back, whatever `settle` meets
+        self._committed = True  # from here on nothing is withdrawn, even if `settle` fails
         if self._files:
             note_what_is_there("the outputs are written")
         for file in self._files:
             file.settle()
 
     def check(self, path: str) -> None:
-        """Raise what `create` would, without creating anything; call it before a long run."""
+        """Raise the errors of `create`, without creating anything; call it before a long run."""
         path = as_local(path)
         if path in STANDARD_OUTPUT:
             return
@@ -213,7 +213,7 @@ def _is_there_as_folder(path: str) -> bool:
 
 
 def _check_writable(path: str) -> None:
-    """Refuse to replace a file that is marked as read-only, whoever asks."""
+    """Refuse to replace a read-only file, also for a privileged user."""
     try:
         mode = Path(path).stat().st_mode
     except OSError:

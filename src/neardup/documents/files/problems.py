@@ -1,4 +1,4 @@
-"""The wording of what goes wrong, and what becomes of a bad record."""
+"""The wording of problems, and the treatment of bad records."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ NUMBERS_ONLY: Final = (
     "--keep max: and min: compare numbers: name a FIELD of numbers, or pass newest:FIELD or"
     " oldest:FIELD for dates"
 )
-"""What to do where a date or a text decides: to skip such records would leave none."""
+"""Advice if a date or a text is in the field: skipping such records would leave none."""
 _NO_TEXT = re.compile(r"(^|[\W_])(id|key|uid|guid|uuid|hash|url|uri|path|file)$", re.IGNORECASE)
 
 
 class BadRecordError(Exception):
-    """One record cannot be used; `problem` says why and `advice` what to do. Never leaves here."""
+    """A record cannot be used; `problem` says why, `advice` what to do. Always caught here."""
 
     def __init__(self, problem: str, advice: str = f"fix the record or {_SKIP}") -> None:
         self.problem = problem
@@ -65,10 +65,10 @@ def missing_field(
 
     Args:
         field: Its name.
-        present: Those that are there.
-        option: The one that names it, such as --text.
-        kind: What it is called: a field or a column.
-        text_like: The field that most likely holds the text, to be offered for --text.
+        present: The existing names.
+        option: The option that names it, such as --text.
+        kind: The word for it: a field or a column.
+        text_like: The field that most likely has the text, as a proposal for --text.
     """
     there = list(present)
     names = quoted(there)
@@ -82,7 +82,7 @@ def missing_field(
 
 
 def check_names(place: str, names: Sequence[str], expected: str | None = None) -> None:
-    """Raise DataError if two columns have one name: the wanted one, or any that is not blank."""
+    """Raise DataError if two columns have one name: a requested one, or any that is not blank."""
     once = {expected} if expected is not None else set(names) - {""}
     twice = next((name for name in names if name in once and names.count(name) > 1), None)
     if twice is not None:

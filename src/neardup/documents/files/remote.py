@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["ATOMIC", "RemoteInput", "as_local", "is_uri", "locate", "remote_errors"]
 
 ATOMIC: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory"})
-"""Protocols where an upload appears whole or not at all."""
+"""Protocols with atomic uploads."""
 
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]*://")
 _STAMPS: Final = ("size", "ETag", "etag", "mtime", "LastModified", "last_modified", "created")
@@ -47,8 +47,8 @@ def locate(uri: str) -> tuple[Any, str]:
     """Give the fsspec file system of a URI, and the path in it.
 
     Raises:
-        UsageError: If fsspec or what it needs for the protocol is not installed, or nobody knows
-            the protocol.
+        UsageError: If fsspec or its package for the protocol is not installed, or the protocol is
+            unknown.
         FileError: If the file system cannot be reached.
     """
     protocol = uri.partition("://")[0].lower()
@@ -71,7 +71,7 @@ def locate(uri: str) -> tuple[Any, str]:
 
 @contextmanager
 def remote_errors(uri: str, action: str) -> Iterator[None]:
-    """Word whatever a file system raises: `cannot ACTION URI: why`."""
+    """Turn any error of a file system into `cannot ACTION URI: why`."""
     try:
         yield
     except NeardupError:
@@ -92,7 +92,7 @@ class RemoteInput:
     is_plain = False
 
     def __init__(self, uri: str) -> None:
-        """Look it up; FileError if it is not there."""
+        """Look it up; FileError if it does not exist."""
         self.name = uri
         self.path: str | None = uri
         self._fs, self._key = locate(uri)
@@ -119,7 +119,7 @@ class RemoteInput:
             )
 
     def stamp(self) -> tuple[str, int, int | str]:
-        """The URI, the size, and what else the file system tells of the file's version."""
+        """The URI, the size, and the file system's mark of the file's version."""
         return self.name, self.nbytes or 0, " ".join(str(x) for x in self._state[1:] if x)
 
     def close(self) -> None:

@@ -51,7 +51,7 @@ class ArrowSource(ColumnarSource):
         """Write all columns of the kept rows, with the first input's schema and kind of format.
 
         Raises:
-            UsageError: If the file format cannot hold what is joined.
+            UsageError: If one file cannot hold all rows.
         """
         with sources[0]._reading() as file:  # noqa: SLF001
             schema, codec = file.schema, file.codec
@@ -70,7 +70,7 @@ class ArrowSource(ColumnarSource):
 
 
 class _Reader:
-    codec = "zstd"  # whatever the input has: pyarrow does not tell
+    codec = "zstd"  # always, since pyarrow does not tell the input's
 
     def __init__(self, file: pa.NativeFile, nbytes: int, is_stream: bool) -> None:
         self._file = file

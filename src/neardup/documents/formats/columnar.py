@@ -1,4 +1,4 @@
-"""Parts of the table formats: wanted columns are read first, kept rows with all columns after."""
+"""Parts of the table formats: needed columns are read first, kept rows with all columns later."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class ColumnarSource(Source):
         """Open the file; Arrow's errors may come."""
 
     def row_numbers(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The row numbers for people of the rows at these places of the table."""
+        """The row numbers, as people count, of the rows at these places of the table."""
         return places + 1
 
     def layout(self) -> Any:
@@ -230,7 +230,7 @@ class ColumnarSource(Source):
 
 
 def _leaves(part: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
-    """The fields by the names that the options have, lists of strings as texts."""
+    """The fields by their names in the options, lists of strings as texts."""
     names = list(dict.fromkeys(options.fields))
     columns = [column_of(part, name) for name in names]
     columns = [join_lists(x) if is_list_of_text(x.type) else x for x in columns]
@@ -238,7 +238,7 @@ def _leaves(part: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
 
 
 def _lengths(part: pa.RecordBatch, options: ReadOptions) -> npt.NDArray[np.int64]:
-    """Bytes of each row's text; none where all of them together are few enough for one."""
+    """Bytes of each row's text; empty if all together are short enough for one record."""
     lengths = np.zeros(len(part), np.int64)
     if part.nbytes > options.record_bytes:
         for name in options.text:
@@ -251,13 +251,13 @@ def _lengths(part: pa.RecordBatch, options: ReadOptions) -> npt.NDArray[np.int64
 
 
 def _required(options: ReadOptions) -> list[str]:
-    """The columns that no usable record lacks."""
+    """The columns that every usable record has."""
     names = options.text if options.id is None else (*options.text, options.id)
     return list(dict.fromkeys(names))
 
 
 def _expectations(options: ReadOptions) -> Iterator[tuple[str, str, str, tuple[Any, ...]]]:
-    """Each column with its option, what it must be, in words, and tests of the type."""
+    """Each column with its option, its expected type in words, and tests of the type."""
     for name in options.text:
         yield name, "--text", "a string or a list of strings", (_is_text, is_list_of_text)
     if options.id is not None:
@@ -296,7 +296,7 @@ def _as_strings(column: pa.Array) -> pa.LargeStringArray:
 
 
 def _readable(column: pa.Array) -> pa.Array:
-    """Texts, also those that are stored as bytes, and dates, as texts; others as they are."""
+    """Texts (also those stored as bytes) and dates as texts; other columns as they are."""
     if not (_is_text(column.type) or pa.types.is_temporal(column.type)):
         return column
     try:

@@ -53,7 +53,7 @@ class CsvSource(TextSource):
     format = "csv"
     delimiter = ","
     delimiter_given: str | None = None
-    """What the user says; otherwise the first lines tell."""
+    """The delimiter that the user names; by default the first lines decide."""
     plainly_parsed: ClassVar[int] = 0
     """Bytes that this process has parsed without the kernel."""
     _header = b""
@@ -61,7 +61,7 @@ class CsvSource(TextSource):
     _before = b""
 
     def header(self) -> bytes:
-        """The header row as it stands in the file."""
+        """The header row of the file, unchanged."""
         return self._header
 
     def edited(self, record: str, edits: TextEdits) -> str:
@@ -153,7 +153,7 @@ class CsvSource(TextSource):
         lines.delimiter = self.delimiter
 
     def _sample(self, head: bytes) -> list[list[str]]:
-        """The first records, if they can be parsed, to tell the columns with text."""
+        """The first records, if they can be parsed, for finding columns with text."""
         text = head.decode(errors="replace").splitlines(keepends=True)
         rows = csv.reader(text, delimiter=self.delimiter)
         with suppress(csv.Error):
@@ -194,7 +194,7 @@ class TsvSource(CsvSource):
 
 
 class _Records:
-    """Parses records one by one, with csv.reader, and says what is wrong with bad ones."""
+    """Parses records one by one, with csv.reader, and words the problems of bad ones."""
 
     def __init__(
         self,
@@ -221,7 +221,7 @@ class _Records:
         self._order = options.order
 
     def fields(self, delimiter: str) -> CsvFields:
-        """The quick way to the same columns."""
+        """The kernel's finder of the same columns."""
         others = (self._id, self._within, self._number)
         columns = self._text + [column for column in others if column is not None]
         return CsvFields(self._options, delimiter, self._width, columns)

@@ -1,4 +1,4 @@
-"""Lines of CSV: how a file is laid out, where its records and their fields begin and end."""
+"""Lines of CSV: the layout of a file, and the bounds of its records and fields."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def separator_line(text: str) -> str | None:
 def sniffed_delimiter(text: str) -> str:
     r"""The delimiter, judged by the first lines of a file, which end with a whole line.
 
-    A comma unless another character divides the header into more fields and the records after it
-    into as many, or there is no comma in the header at all.
+    The result is a comma, unless the header has none, or another character divides it into more
+    fields and the following records into the same number.
 
     Example:
         >>> sniffed_delimiter("id;title, long;text\n1;a, b;c\n")
@@ -68,10 +68,10 @@ def _widths(text: str, mark: str) -> list[int]:
 
 
 class CsvFields:
-    """Finds the wanted columns of blocks that begin with a record.
+    """Finds the needed columns of blocks that begin with a record.
 
     Args:
-        options: What is read.
+        options: For the fields.
         delimiter: One ASCII character.
         width: Columns of the header.
         columns: Where the options' fields are among them, in that order.
@@ -142,18 +142,18 @@ class CsvFields:
 
 PART_BYTES: Final = 1 << 19  # what is parsed at a time stays in the cache
 _JOINED_LINES: Final = 1 << 16
-"""A record of more lines, as behind a quote that never closes, holds them as one."""
+"""Lines above which a record, as after an open quote, stores them joined."""
 
 
 class CsvLines:
-    """Feeds physical lines to csv.reader and remembers those of the record in hand.
+    """Feeds physical lines to csv.reader and remembers those of the current record.
 
     Between two records a whole block can be taken instead.
 
     Args:
         reader: Of the file, from its start.
-        longest: Bytes that a record may have, its last line end left out.
-        passes: Whether there is a next record after one that is longer.
+        longest: The most bytes of a record without its last line end.
+        passes: Whether a longer record is skipped.
     """
 
     delimiter = ","
@@ -176,7 +176,7 @@ class CsvLines:
 
     @property
     def is_long(self) -> bool:
-        """Whether a line that is too long for a record follows what is left of the block."""
+        """Whether a line too long for a record follows the rest of the block."""
         return self._long is not None
 
     def row(self) -> list[str]:
@@ -185,7 +185,7 @@ class CsvLines:
         Raises:
             StopIteration: At the end.
             csv.Error: If it is broken.
-            BadRecordError: If it is too long; it is passed over if such records are.
+            BadRecordError: If it is too long; then it is skipped, if such records are.
         """
         self.record, self._size, self.undecodable = [], 0, False
         if self._rows is None:
@@ -213,7 +213,7 @@ class CsvLines:
             yield text.removeprefix("\ufeff") if self.number == 1 else text
 
     def _pass_over(self) -> None:
-        """Go on to the line end where the record's quotes are closed, or to the end of the file."""
+        """Skip to the line end where the record's quotes are closed, or to the end of the file."""
         quotes = sum(line.count(b'"') for line in self.record[:-1]) + self._quotes(self.record[-1])
         self.record = [b"".join(self.record[:SHOWN_BYTES])[:SHOWN_BYTES]]
         while quotes % 2 and (line := self._next()):
@@ -227,14 +227,14 @@ class CsvLines:
         return self._next()
 
     def block(self, nbytes: int) -> bytes:
-        """Whole lines that are yet to come, about `nbytes`; they stay to come."""
+        """The next whole lines, about `nbytes`, without consuming them."""
         if len(self._block) - self._at < nbytes and self._long is None:
             known = self.number + self._block.count(b"\n", self._at)
             self._fill(self._block[self._at :], nbytes, known)
         return self._block[self._at :]
 
     def skip(self, nbytes: int, lines: int) -> None:
-        """Pass over so much of the block."""
+        """Consume bytes and lines of the block."""
         self.number += lines
         self.offset += nbytes
         self._at += nbytes
@@ -263,4 +263,4 @@ class CsvLines:
 
 
 class _LongRecordError(Exception):
-    """The record in hand is too long."""
+    """The current record is too long."""

@@ -69,8 +69,8 @@ class _Part(NamedTuple):
 
     data: bytes
     consumed: int  # bytes of the input, compressed as it is, when they were read
-    long_line: LongLine | None  # that was passed over behind them
-    by_kernel: bool  # whether it is to look at them
+    long_line: LongLine | None  # a skipped line after them
+    by_kernel: bool  # whether the kernel parses them
 
 
 class JsonlSource(TextSource):
@@ -80,14 +80,14 @@ class JsonlSource(TextSource):
     plainly_parsed: ClassVar[int] = 0
     """Bytes that this process has parsed without the kernel."""
     is_cut: Callable[[bytes], bool] | None = None
-    """Whether `rows` passes over a line: neardup appended it, and a part of it only was written."""
+    """Whether `rows` skips an incomplete last line, from an interrupted append of neardup."""
     _mark = b""
 
     def layout(self) -> None:
         """Any JSON lines may follow any others."""
 
     def header(self) -> bytes:
-        """The byte-order mark where it tells the encoding."""
+        """The byte-order mark, if it decides the encoding."""
         return self._mark if self.encoding is not None else b""
 
     def edited(self, record: str, edits: TextEdits) -> str:
@@ -150,7 +150,7 @@ class JsonlSource(TextSource):
     ) -> Generator[tuple[_Part, Fields | None]]:
         """The parts of the input in order, and their fields where the kernel finds them.
 
-        A long file's are found in threads, ahead of the one that is taken.
+        In a long file, threads find the fields ahead of the current part.
         """
         fields = JsonFields(options)
 
@@ -171,7 +171,7 @@ class JsonlSource(TextSource):
         while (block := reader.block(nbytes, lines, longest, passes=passes)) or reader.long_line:
             if is_first:
                 block, is_first = self._begin(block), False
-            if reader.codec is not None:  # a broken stream is told with the line it reached
+            if reader.codec is not None:  # a broken stream's error names the line it reached
                 lines += block.count(b"\n") + (reader.long_line is not None)
             can_pay = JsonlSource.plainly_parsed + len(block) > _KERNEL_PAYS
             by_kernel = has_kernel and can_pay and len(block) <= _KERNEL_TAKES
@@ -217,7 +217,7 @@ class JsonlSource(TextSource):
 
 
 class RecordParser:
-    """Takes the fields that the options name out of JSON objects."""
+    """Extracts the fields that the options name from JSON objects."""
 
     def __init__(self, options: ReadOptions) -> None:
         """Take the options."""
@@ -259,7 +259,7 @@ class RecordParser:
         return Columns(texts, ids, within, numbers)
 
     def one(self, record: bytes) -> tuple[str, str, str | None, float | None]:
-        """Parse one record: text, id, group and number ("" or None where there is no field).
+        """Parse one record: text, id, group and number ("" or None without the field).
 
         Raises:
             BadRecordError: Says what is wrong.
@@ -267,7 +267,7 @@ class RecordParser:
         return self.of(parsed_object(record))
 
     def of(self, value: dict[str, Any]) -> tuple[str, str, str | None, float | None]:
-        """As `one`, of a record that is parsed."""
+        """As `one`, for a parsed record."""
         options = self.options
         parts = [_text(name, _field(value, name, "--text")) for name in options.text]
         identity = "" if options.id is None else _identity(value, options.id)
@@ -351,7 +351,7 @@ def _within(record: dict[str, Any], name: str) -> str | None:
 
 
 def _wrong_type(name: str, value: Any, expected: str, option: str) -> BadRecordError:
-    """A record whose field has another type; only of a missing value it is said how to skip it."""
+    """The error of a field of another type; it advises skipping only for a missing value."""
     advice = _FIX if value is None else _fix_or_name(option)
     return BadRecordError(f"{name} is {_KINDS[type(value)]}, not {expected}", advice)
 
@@ -371,7 +371,7 @@ def _field(record: dict[str, Any], name: str, option: str) -> Any:
 
 
 def _list_of_objects(record: dict[str, Any], depth: int = 2) -> str | None:
-    """The path of a list of objects, where most who look for a field of its elements find one."""
+    """The path of a list of objects, as a proposal for --records."""
     for name, value in record.items():
         if isinstance(value, list) and value and all(isinstance(x, dict) for x in value):
             return name
@@ -404,7 +404,7 @@ def _picker(name: str) -> Callable[[dict[str, Any]], Any]:
 
 
 def _text_like(record: dict[str, Any]) -> str | None:
-    """The field with the longest text, one level deep too; None if there is none."""
+    """The field with the longest text, also one level down; None if there is none."""
     sizes = {name: len(value) for name, value in record.items() if isinstance(value, str)}
     for outer, inner in record.items():
         if isinstance(inner, dict):
