@@ -500,7 +500,7 @@ WRONG = [
     ("dedup docs.jsonl -o x.jsonl --update", 2, "--update requires --against"),
     ("dedup docs.jsonl -o x.jsonl --against x.index", 3, "to make one, neardup index create"),
     ("dedup docs.jsonl --dry-run --against x.index", 2, "leave out --against"),
-    ("dedup docs.jsonl -o x.jsonl --report x.pdf", 2, "a report is a page, and .pdf is none"),
+    ("dedup docs.jsonl -o x.jsonl --report x.pdf", 2, "a report is an HTML page, not .pdf"),
     ("dedup docs.jsonl -o x.jsonl --decisions no.jsonl", 3, "no.jsonl: No such file or directory"),
     ("calibrate docs.jsonl --report x.csv", 2, "name it .html"),
     ("calibrate docs.jsonl --seed -1", 2, "'-1': use a whole number from 0 up"),

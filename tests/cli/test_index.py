@@ -532,7 +532,7 @@ def turn_a_bit(path: Path) -> None:
 DAMAGES: list[tuple[Callable[[Path], Any], str]] = [
     (turn_a_bit, "damaged"),
     (lambda path: os.truncate(path, 100), "damaged"),
-    (lambda path: path.unlink(), "not there"),
+    (lambda path: path.unlink(), "is missing"),
 ]
 
 

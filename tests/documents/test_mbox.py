@@ -157,7 +157,7 @@ def test_bad_mailboxes_are_one_line_or_a_bad_record(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"in\.mbox:2: a record of .* is too long"):
         records(long, tmp_path, record_bytes=2000)
     assert records(long, tmp_path, record_bytes=2000, skip_errors=True) == ["one\na", "two\nb"]
-    with pytest.raises(UsageError, match="has kept records, and no table"):
+    with pytest.raises(UsageError, match="is for kept records, not for tables"):
         nd.dedup(tmp_path / "in.mbox", duplicates=tmp_path / "d.mbox")
     with pytest.raises(DataError, match=r'no field "subjekt".*did you mean --text subject'):
         records(data, tmp_path, text=("subjekt",))

@@ -91,7 +91,7 @@ def test_an_archive_of_another_name_is_no_document(
         nd.dedup(tmp_path / "in", out, encoding=encoding)
     found = nd.dedup(tmp_path / "in", out, encoding=encoding, on_error="skip").summary
     assert (found.kept, found.rejected) == (1, 1)
-    refusal = f"{name}: it is {kind}, which is not read: unpack it first"
+    refusal = f"{name}: it is {kind}, which cannot be read: unpack it first"
     with pytest.raises(nd.DataError, match=refusal):
         nd.dedup(path, out)
     for form in ("jsonl", "json", "csv", "tsv"):

@@ -81,7 +81,7 @@ def test_a_document_without_tokens_is_at_no_distance() -> None:
         (np.array([-1]), 1, None, r"dtype int64: use uint64, as array.view\(numpy.uint64\)"),
         (np.array([1.0]), 1, None, "dtype float64: use uint64$"),
         (np.array([1], np.uint64), -1, None, "a fingerprint is -1"),
-        (np.array([1], np.uint64), 2**64, None, "give one of 64 bits"),
+        (np.array([1], np.uint64), 2**64, None, "pass one of 64 bits"),
         (np.array([1], np.uint64), 1, 128, r"shape \(1,\): 128 bits are 2 words a row"),
         (
             np.array([1, 2], np.uint64),

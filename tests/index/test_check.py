@@ -61,7 +61,7 @@ WRONG: Final[dict[str, Callable[[Changes], Changes]]] = {
     "is not the file that the index names": with_manifest(
         lambda manifest: {"files": (replace(manifest.files[0], checksum=""), *manifest.files[1:])}
     ),
-    "is not there, but the index names it": with_manifest(
+    "is missing, but the index names it": with_manifest(
         lambda manifest: {"files": (replace(manifest.files[0], name="gone"), *manifest.files[1:])}
     ),
     "an id is stored twice": with_record(ids=pa.array([20, 21, 3, 23, 24])),

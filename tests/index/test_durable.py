@@ -484,7 +484,7 @@ DAMAGES: list[tuple[str, Callable[[nd.DurableIndex], Any]]] = [
     ("damaged", lambda index: overwrite(segment_of(index), 70, b"\xff")),
     ("bytes, not", lambda index: os.truncate(segment_of(index), 5000)),
     ("0 bytes", lambda index: os.truncate(segment_of(index), 0)),
-    ("not there", lambda index: segment_of(index).unlink()),
+    ("is missing", lambda index: segment_of(index).unlink()),
     ("does not begin", lambda index: overwrite(segment_of(index), 0, b"x")),
     ("newer neardup", lambda index: overwrite(segment_of(index), 8, b"\x09")),
     ("empty", lambda index: os.truncate(index.path / "log-1.mdb", 0)),

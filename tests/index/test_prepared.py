@@ -70,7 +70,7 @@ def test_parts_are_joined_in_their_order(make: Any) -> None:
         assert index.payload(name) == whole.payload(name)
     mixed = Prepared.joined([make().prepare("x", "one"), make().prepare([7], [FOUR])])
     assert [each.state for each in make().offer_many(mixed)] == ["new", "refused"]
-    with pytest.raises(UsageError, match="nothing is prepared"):
+    with pytest.raises(UsageError, match="no prepared documents"):
         Prepared.joined([])
 
 
@@ -94,7 +94,7 @@ def test_what_was_prepared_for_another_index_is_refused() -> None:
         with pytest.raises(UsageError, match="prepare them with this index"):
             other.offer_many(ready)
     assert nd.Index(similarity=0.9, recipe=RECIPE).offer_many(ready)[0].state == "new"
-    with pytest.raises(UsageError, match="give nothing beside it"):
+    with pytest.raises(UsageError, match="take no other arguments"):
         nd.Index(similarity=0.6, recipe=RECIPE).add_new(ready, ["one"])
 
 

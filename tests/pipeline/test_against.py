@@ -456,7 +456,7 @@ def test_documents_of_others_that_came_between_outputs_and_index_are_named(tmp_p
         (Mode.of(recipe=RECIPE), UsageError, "keeps fingerprints only.*--distance .up to 6"),
         (Mode.of(recipe=RECIPE, distance=7), UsageError, "--distance is 7, but .* made for 6"),
         (Mode.of(recipe=nd.Recipe(), distance=3), RecipeError, "two recipes cannot be compared"),
-        (Mode.of(recipe=RECIPE, distance=3, policy="components"), UsageError, "needs greedy"),
+        (Mode.of(recipe=RECIPE, distance=3, policy="components"), UsageError, "requires greedy"),
     ],
 )
 def test_what_an_index_cannot_serve_is_refused(

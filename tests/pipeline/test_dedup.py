@@ -414,7 +414,7 @@ def test_texts_may_be_categories_of_polars() -> None:
 
 @pytest.mark.parametrize("source", [{"text": ["a", "b"]}, _LazyFrame()])
 def test_texts_alone_are_no_mapping_and_no_plan_of_a_table(source: Any) -> None:
-    with pytest.raises(UsageError, match=r"mapping|what its collect\(\) gives"):
+    with pytest.raises(UsageError, match=r"mapping|the result of its collect\(\)"):
         nd.similar_pairs(source)
     with pytest.raises(UsageError, match=r"mapping|cannot be read as an array"):
         nd.fingerprints(source)
@@ -431,7 +431,7 @@ def test_texts_alone_are_no_mapping_and_no_plan_of_a_table(source: Any) -> None:
         (["a b c"], {"delimiter": ";"}, "delimiter, encoding and records require files"),
         ([{"text": "a"}], {}, "row 0 is dict, not str: pass pyarrow.Table.from_pylist"),
         (IterableDataset(pa.table({"text": ["a"]})), {}, "has no rows yet: pass a list of its"),
-        (_LazyFrame(), {}, r"pass what its collect\(\) gives"),
+        (_LazyFrame(), {}, r"pass the result of its collect\(\)"),
         (
             pa.table({"body": ["long text"], "id": ["1"]}),
             {},

@@ -292,7 +292,7 @@ def test_the_command_ends_with_a_question_file_and_the_command_to_run(
     _, err = here(*base, "-o", "question.toml", "--similarity", "0.8", code=2)
     assert "-o and --similarity exclude each other" in err
     _, err = here(*base, "-o", "question.json", code=2)
-    assert "a question is TOML" in err
+    assert "a question file is TOML" in err
     monkeypatch.setattr(ReviewServer, "serve_forever", lambda *_: None)
     _, err = here(*base, "-o", "none.toml", "--answers", "none.jsonl", code=1)
     assert "no pair was judged: none.toml is not written" in err

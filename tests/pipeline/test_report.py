@@ -214,5 +214,5 @@ def test_the_report_beside_an_index_shows_its_texts_where_it_keeps_them(tmp_path
     assert "<bdi>the index</bdi>" in shown
     assert "<bdi>known</bdi>" in shown
     assert "<del> rain</del>" in shown
-    with pytest.raises(UsageError, match="beside an index needs the similarity"):
+    with pytest.raises(UsageError, match="with an index requires the similarity"):
         nd.dedup(docs, tmp_path / "out.jsonl", distance=3, **options)

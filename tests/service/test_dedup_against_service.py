@@ -128,7 +128,7 @@ def test_keys_recipe_and_questions_of_the_service(
         ({"recipe": nd.Recipe(ngram=2)}, f"{service.url} has recipe", RecipeError),
         ({"similarity": 0.5}, "was made for 0.8", UsageError),
         ({"distance": 3}, "is by similarity", UsageError),
-        ({"policy": "components"}, "needs greedy", UsageError),
+        ({"policy": "components"}, "requires greedy", UsageError),
     ):
         with pytest.raises(kind, match=message):
             dedup(tmp_path, service.url, **options)
