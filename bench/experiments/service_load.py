@@ -8,7 +8,8 @@
 The first asks about texts as fast as it can, and then with half of that rate; the second sends
 fingerprints to an index by distance, singly and in Arrow batches; the third asks `SET NX` of a
 Redis that syncs each command, and the disk how long that takes; the last asks at a steady rate for
-an hour while documents expire, and prints each minute its longest answer and the server's memory.
+an hour while documents expire, and prints each minute the server's memory and its longest answer,
+with what the server did in the second or so around it.
 
 Clients are connections of one asyncio loop that write requests by hand, so that the load takes
 little of the processor beside the server. Texts have 2 kB, every tenth is a near twin, ids are
@@ -29,9 +30,11 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +47,12 @@ WORDS = [f"w{number:05}" for number in range(20_000)]
 ADD_ROWS = 2000
 ARROW_ROWS = 8192
 ARROW = "application/vnd.apache.arrow.stream"
+FIGURES = {
+    "neardup_index_segments": "segments",
+    "neardup_expired_total": "expired",
+    "neardup_commit_duration_seconds_count": "commits",
+    "neardup_commit_duration_seconds_sum": "commit_seconds",
+}
 
 
 def text_of(number: int) -> str:
@@ -87,13 +96,16 @@ async def answer(reader: asyncio.StreamReader, is_redis: bool) -> None:
 
 async def client(
     port: int, requests: list[bytes], at: list[int], end: float, pause: float, is_redis: bool
-) -> list[float]:
+) -> list[tuple[float, float]]:
     """One connection: a request as soon as the last one is answered, or one in each pause.
 
     With pauses a time begins when the request was due, so that one late answer delays none unseen.
+
+    Returns:
+        The seconds of each answer, and when they began.
     """
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    seconds, due = list[float](), time.perf_counter() + pause * random.random()
+    seconds, due = list[tuple[float, float]](), time.perf_counter() + pause * random.random()
     while time.perf_counter() < end and at[0] < len(requests):
         request, at[0] = requests[at[0]], at[0] + 1  # before the pause, in which others take theirs
         if pause:
@@ -101,7 +113,7 @@ async def client(
         begin, due = due if pause else time.perf_counter(), due + pause
         writer.write(request)
         await answer(reader, is_redis)
-        seconds.append(time.perf_counter() - begin)
+        seconds.append((time.perf_counter() - begin, begin))
     writer.close()
     return seconds
 
@@ -120,8 +132,8 @@ def request(kind: str, body: bytes) -> bytes:
 
 async def measure(
     port: int, requests: list[bytes], connections: int, until: float, pause: float, is_redis: bool
-) -> list[float]:
-    """All clients at once."""
+) -> list[tuple[float, float]]:
+    """All clients at once; the quickest answer first."""
     at = [0]
     end = time.perf_counter() + until
     clients = (client(port, requests, at, end, pause, is_redis) for _ in range(connections))
@@ -130,7 +142,7 @@ async def measure(
 
 def load(
     pid: int, port: int, requests: list[bytes], connections: int, seconds: float, rate: float = 0,
-    is_redis: bool = False, **facts: object,
+    is_redis: bool = False, looks: list[Look] | None = None, **facts: object,
 ) -> float:  # fmt: skip
     """Ask, and print what it took; requests a second."""
     begin, clock = processor(pid), time.perf_counter()
@@ -147,11 +159,14 @@ def load(
         "server_us_a_request": round(1e6 * spent / len(found)),
         "loop_us_a_request": round(1e6 * (processor(pid, pid) - loop) / len(found)),
         "server_cores": round(spent / wall, 2),
-        "p50_ms": round(1e3 * found[len(found) // 2], 1),
-        "p99_ms": round(1e3 * found[len(found) * 99 // 100], 1),
-        "longest_ms": round(1e3 * found[-1], 1),
+        "p50_ms": round(1e3 * found[len(found) // 2][0], 1),
+        "p99_ms": round(1e3 * found[len(found) * 99 // 100][0], 1),
+        "longest_ms": round(1e3 * found[-1][0], 1),
         "load": round(os.getloadavg()[0], 1),
     }
+    if looks is not None:
+        took, begun = found[-1]
+        line["around_the_longest"] = around(looks, pid, begun, begun + took)
     print(json.dumps(line), flush=True)
     return len(found) / wall
 
@@ -193,17 +208,100 @@ def texts(folder: str, given: argparse.Namespace) -> None:
         print(json.dumps({"documents_a_commit": documents_a_commit(port)}), flush=True)
 
 
-def metric(port: int, name: str) -> float:
-    """A figure of `/metrics`."""
+def metrics(port: int, *names: str) -> list[float]:
+    """Figures of `/metrics`."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         text = answer.read().decode()
-    return float(re.search(rf"^{name} (\S+)$", text, re.MULTILINE)[1])  # type: ignore[index]
+    return [
+        float(re.search(rf"^{name} (\S+)$", text, re.MULTILINE)[1])  # type: ignore[index]
+        for name in names
+    ]
 
 
 def documents_a_commit(port: int) -> float:
     """How many were written together, on average since the start."""
-    total, count = (metric(port, f"neardup_batch_documents_{name}") for name in ("sum", "count"))
+    total, count = metrics(port, *(f"neardup_batch_documents_{name}" for name in ("sum", "count")))
     return round(total / max(count, 1), 1)
+
+
+@dataclass
+class Look:
+    """What the server and this process had used by a moment.
+
+    Args:
+        at: The moment, of time.perf_counter.
+        threads: Of each thread of the server the seconds on a processor and, ready, without one.
+        tool: The same of this process' first thread.
+        figures: Of `/metrics`: `FIGURES`.
+    """
+
+    at: float
+    threads: dict[int, tuple[float, float]]
+    tool: tuple[float, float]
+    figures: list[float]
+
+    @classmethod
+    def now(cls, pid: int, port: int) -> Look:
+        """Linux only."""
+        tasks = [int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()]
+        return cls(
+            time.perf_counter(),
+            {task: scheduled(pid, task) for task in tasks},
+            scheduled(os.getpid(), os.getpid()),
+            metrics(port, *FIGURES),
+        )
+
+
+def scheduled(pid: int, thread: int) -> tuple[float, float]:
+    """Seconds of a thread on a processor, and ready without one; none of it where it has ended."""
+    with contextlib.suppress(OSError):
+        used, waited, _ = Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()
+        return int(used) / 1e9, int(waited) / 1e9
+    return 0.0, 0.0
+
+
+@contextlib.contextmanager
+def watch(pid: int, port: int) -> Iterator[list[Look]]:
+    """Looks, one a second, which go on until the block ends."""
+    looks, over = [Look.now(pid, port)], threading.Event()
+
+    def look() -> None:
+        while not over.wait(1):
+            looks.append(Look.now(pid, port))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield looks
+    finally:
+        over.set()
+        thread.join()
+
+
+def around(looks: list[Look], pid: int, begin: float, end: float) -> dict[str, object]:
+    """What happened between the last look before an answer and the first one after it.
+
+    Of threads: seconds on a processor, and ready without one. The committer is the thread that has
+    used most beside the loop; others flush, merge and read.
+    """
+    first = [look for look in looks if look.at <= begin][-1]
+    last = next((look for look in looks if look.at >= end), looks[-1])
+    others = [task for task in last.threads if task != pid]
+    committer = max(others, key=lambda task: last.threads[task][0])
+    parts: dict[str, list[int]] = {"loop": [pid], "committer": [committer]}
+    parts["others"] = [task for task in others if task != committer]
+
+    def more(at: int, tasks: list[int]) -> float:
+        before = [first.threads.get(task, (0.0, 0.0))[at] for task in tasks]
+        return round(sum(last.threads[task][at] for task in tasks) - sum(before), 3)
+
+    figures = zip(FIGURES.values(), first.figures, last.figures, strict=True)
+    return {
+        "seconds": round(last.at - first.at, 2),
+        **{name: [more(0, tasks), more(1, tasks)] for name, tasks in parts.items()},
+        "load_tool": [round(last.tool[at] - first.tool[at], 3) for at in (0, 1)],
+        **{name: round(after - before, 3) for name, before, after in figures},
+    }
 
 
 def requests_from(first: int, count: int) -> list[bytes]:
@@ -224,11 +322,15 @@ def hour(folder: str, given: argparse.Namespace) -> None:
         for minute in range(given.minutes):
             requests = following.result()
             following = maker.submit(requests_from, first + (minute + 1) * count, count)
-            load(
-                pid, port, requests, given.connections[-1], 60, given.rate,
-                minute=minute, stored=round(metric(port, "neardup_index_documents")),
-                resident_mb=resident(pid),
-            )  # fmt: skip
+            stored, segments, nbytes = metrics(
+                port, *(f"neardup_index_{name}" for name in ("documents", "segments", "bytes"))
+            )
+            with watch(pid, port) as looks:
+                load(
+                    pid, port, requests, given.connections[-1], 60, given.rate, looks=looks,
+                    minute=minute, stored=round(stored), segments=round(segments),
+                    disk_mb=round(nbytes / 1e6), resident_mb=resident(pid),
+                )  # fmt: skip
 
 
 def resident(pid: int) -> dict[str, int]:
