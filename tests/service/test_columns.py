@@ -87,8 +87,8 @@ def documents(form: str, count: int) -> list[Any]:
 
 @pytest.mark.parametrize("form", ["text", "features", "fingerprint"])
 def test_columns_are_answered_as_rows_are(form: str, tmp_path: Path) -> None:
-    count = 1500
-    given, names = documents(form, count), [f"d{row % 1400}" for row in range(count)]
+    count = 2500
+    given, names = documents(form, count), [f"d{row % 2400}" for row in range(count)]
     with nd.Index(**_made(form)) as index:
         answers = index.offer_many(names, [each or None for each in given])
     option = ("--distance", "3") if form == "fingerprint" else ("--similarity", "0.8")

@@ -202,7 +202,8 @@ class Application:
 
     async def _in_cuts(self, rows: Rows, given: list[Any] | Columns) -> list[Any]:
         """Answers of many rows, written in cuts."""
-        size = self._limits.cut_rows
+        limits = self._limits
+        size = limits.cut_rows if isinstance(given, list) else given.cut_rows(limits)
         cuts = [given[at : at + size] for at in range(0, len(given), size)]
         done = [await rows.answers(cut, is_cut=len(cuts) > 1) for cut in cuts]
         return [answer for answers in done for answer in answers]
