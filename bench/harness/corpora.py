@@ -80,10 +80,10 @@ def speed_corpus(target_mb: float = 300) -> dict[str, Any]:
     return cached(f"speed-{target_mb:g}", what, read_machine(), target_mb)
 
 
-def read_machine() -> Iterator[tuple[str, str]]:
+def read_machine(most_bytes: int = MOST_BYTES) -> Iterator[tuple[str, str]]:
     """Paths and texts of this machine's readable UTF-8 files, by path within each root."""
     for root in machine_roots():
-        for path in sorted(text_files(root)):
+        for path in sorted(text_files(root, most_bytes)):
             try:
                 data = path.read_bytes()
                 yield str(path), data.decode("utf8")
@@ -99,8 +99,8 @@ def machine_roots() -> list[Path]:
     return [root for root in unique if root.is_dir()]
 
 
-def text_files(root: Path) -> Iterator[Path]:
-    """Plain files, not links, of 200 bytes to 200 kB."""
+def text_files(root: Path, most_bytes: int) -> Iterator[Path]:
+    """Plain files, not links, of 200 bytes or more."""
     for folder, _, names in os.walk(root):
         for name in names:
             path = Path(folder, name)
@@ -110,7 +110,7 @@ def text_files(root: Path) -> Iterator[Path]:
                 size = path.stat().st_size
             except OSError:
                 continue
-            if LEAST_BYTES < size < MOST_BYTES and path.is_file():
+            if LEAST_BYTES < size < most_bytes and path.is_file():
                 yield path
 
 

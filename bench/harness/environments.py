@@ -18,9 +18,12 @@ HOME = ROOT / "bench" / ".peers"
 PEERS = {
     "datasketch": ("datasketch==2.0.0", "numpy", "orjson"),
     # A text is hashed as such, which later versions of xxhash refuse.
-    "datatrove": ("datatrove==0.10.1", "spacy==3.8.18", "regex", "ftfy", "xxhash==3.5.0", "numpy"),
+    "datatrove": (
+        *("datatrove==0.10.1", "spacy==3.8.18", "regex", "ftfy", "xxhash==3.5.0", "numpy"),
+        "orjson",
+    ),
     "faiss": ("faiss-cpu==1.15.1", "numpy", "rensa==0.5.0", "orjson"),
-    "gaoya": ("gaoya==0.2.2", "numpy"),
+    "gaoya": ("gaoya==0.2.2", "numpy", "orjson"),
     "rensa": ("rensa==0.5.0", "numpy", "orjson"),
     "simhash": ("simhash==2.1.2", "numpy<2"),
     "simhash-pybind": ("simhash-pybind==0.0.3", "numpy"),

@@ -103,11 +103,71 @@ def datasketch(lines: list[bytes]) -> list[bool]:
     return kept
 
 
+def gaoya(lines: list[bytes]) -> list[bool]:
+    """MinHashStringIndex, 20 bands of 5: it tokenises itself, and compares what it finds."""
+    from gaoya.minhash import MinHashStringIndex
+
+    index = MinHashStringIndex(
+        hash_size=32, jaccard_threshold=THRESHOLD, num_bands=20, band_size=5,
+        analyzer="word", lowercase=True, ngram_range=(3, 3),
+    )  # fmt: skip
+    kept = []
+    for row, text in enumerate(texts_of(lines)):
+        kept.append(not index.query(text))
+        if kept[-1]:
+            index.insert_document(row, text)
+    return kept
+
+
+def datatrove(lines: list[bytes]) -> list[bool]:
+    """Its MinHash in one task, up to the clusters, of which the first document is kept.
+
+    The runs have three words as everywhere here; the rest is its default: 14 x 8 hashes, no look
+    at what has a bucket in common, and words told apart by spacy, numbers as 0.
+    """
+    import tempfile
+
+    import numpy as np
+    from datatrove.executor import LocalPipelineExecutor
+    from datatrove.pipeline.dedup.minhash import (
+        MinhashConfig,
+        MinhashDedupBuckets,
+        MinhashDedupCluster,
+        MinhashDedupSignature,
+    )
+    from datatrove.pipeline.readers import JsonlReader
+    from datatrove.utils.hashing import HashConfig
+    from loguru import logger
+
+    logger.remove()
+    config = MinhashConfig(n_grams=3, hash_config=HashConfig(precision=64))
+    with tempfile.TemporaryDirectory() as folder:
+        source, made, buckets, gone, logs = (
+            Path(folder, name) for name in ("source", "made", "buckets", "gone", "logs")
+        )
+        source.mkdir()
+        with (source / "all.jsonl").open("wb") as file:
+            file.writelines(lines)
+        steps = (
+            [JsonlReader(str(source)), MinhashDedupSignature(str(made), config=config)],
+            [MinhashDedupBuckets(str(made), str(buckets), config=config)],
+            [MinhashDedupCluster(str(buckets), str(gone), config=config)],
+        )
+        for at, (step, tasks) in enumerate(zip(steps, (1, config.num_buckets, 1), strict=True)):
+            LocalPipelineExecutor(step, tasks, workers=1, logging_dir=str(logs / str(at))).run()
+        kept = np.ones(len(lines), bool)
+        for removed in gone.glob("*.remove"):
+            kept[np.fromfile(removed, "<u4")] = False
+    return list(kept.tolist())
+
+
 PIPELINES: dict[str, Callable[[list[bytes]], list[bool]]] = {
     "rensa": rensa,
     "rensa_rho": rensa_rho,
     "rensa_processes": rensa_processes,
     "datasketch": datasketch,
+    "gaoya": gaoya,
+    "datatrove": datatrove,
 }
 
 
