@@ -84,7 +84,10 @@ def open_result() -> Any:
         (lambda: pd.DataFrame([["a"] * 2], columns=["text"] * 2), "2 columns are named 'text'"),
         (lambda: pa.table([pa.array(["a"])] * 2, ["text", "text"]), "2 columns are named 'text'"),
         (lambda: pa.table({"text": [b"\xff\xfe"]}), "some are not UTF-8: decode them first"),
-        (lambda: duckdb.connect().execute("select 'a' as text"), "what its to_arrow_table"),
+        (
+            lambda: duckdb.connect().execute("select 'a' as text"),
+            "the result of its to_arrow_table",
+        ),
         (open_result, "the DuckDBPyRelation cannot be read: .* unfinished result"),
         (lambda: {"a", "b"}, "texts is a set"),
     ],
