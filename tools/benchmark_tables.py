@@ -107,8 +107,8 @@ def skew(page: Path) -> str:
     shapes = ("pages", "equal", "footer", "lines", "chain", "buckets")
 
     def cells(way: str, figure: str, times: str) -> list[str]:
-        found = (record.result("ours", shape=shape, way=way) for shape in shapes)
-        return [f"{x[figure]:.2f} ({x[times]:.1f})" for x in found]
+        result = (record.result("ours", shape=shape, way=way) for shape in shapes)
+        return [f"{x[figure]:.2f} ({x[times]:.1f})" for x in result]
 
     rows = [[name, *cells(way, "value", "times")] for name, way in ways.items()]
     rows += [
@@ -127,12 +127,12 @@ def large_k(page: Path) -> str:
     record = newest("large_k")
     rows = []
     for each in record.value["measurements"]:
-        options, found = json.loads(each["options"]), medians(each["results"])
-        if "error" in found or "k" not in options:
+        options, result = json.loads(each["options"]), medians(each["results"])
+        if "error" in result or "k" not in options:
             continue
         rows_there = GRAMS.get(options["n"], f"{options['n'] // 10**6} million")
-        seconds = [rounded(found["value"]), rounded(found["model"])]
-        rows.append([f"{rows_there}, k = {options['k']}", *seconds, rounded(found["peak_gib"])])
+        seconds = [rounded(result["value"]), rounded(result["model"])]
+        rows.append([f"{rows_there}, k = {options['k']}", *seconds, rounded(result["peak_gib"])])
     head = " | s | the plan's guess | peak, GiB"
     return table(head, rows, "lrrr") + told(page, record)
 
@@ -194,14 +194,14 @@ def index(page: Path) -> str:
         options = json.loads(each["options"])
         if each["function"] != "ours":
             continue
-        found = [
+        result = [
             record.find(*peer, k=options["k"], n=options["n"]) for peer in INDEX_PEERS.values()
         ]
         rows.append(
             [
                 f"{options['n'] // 10**6} million, {options['k']}",
                 f"**{rounded(medians(each['results'])['value'])}**",
-                *(index_cell(x) for x in found),
+                *(index_cell(x) for x in result),
             ]
         )
     few = 200_000
@@ -225,8 +225,8 @@ def durable(page: Path) -> str:
     keys = ("value", "reopen", "query", "batched", "add", "disk")
     rows = []
     for name, ids in (("whole numbers", "int"), ("strings", "str")):
-        found = record.result("lifetime", ids=ids)
-        rows.append([name, *(rounded(found[key]) for key in keys)])
+        result = record.result("lifetime", ids=ids)
+        rows.append([name, *(rounded(result[key]) for key in keys)])
     head = (
         "ids | adds a second, 10,000 a commit | reopen, s | us a query | in a batch"
         " | add and commit one, us | GiB on disk"
@@ -239,14 +239,14 @@ def scale(page: Path) -> str:
     record = newest("scale")
     rows = []
     for each in record.value["measurements"]:
-        n, found = json.loads(each["options"])["n"], medians(each["results"])
+        n, result = json.loads(each["options"])["n"], medians(each["results"])
         shown = "10^9" if n == 10**9 else f"2^{n.bit_length() - 1}"
         now = spilled_seconds(n, 3, 64, math.ceil(n / 2), 2)
         rows.append(
             [
                 shown,
                 f"{12 * n / 10**9:.1f} GiB",
-                *(rounded(x) for x in (found["value"], found["model"], now)),
+                *(rounded(x) for x in (result["value"], result["model"], now)),
             ]
         )
     head = "fingerprints | budget | s | the model's guess then | the model of now"
@@ -279,17 +279,17 @@ def measured(page: Path) -> str:
     """All claims at a glance, one row each."""
     prints, queries, disk = newest("fingerprints"), newest("index"), newest("durable")
     joins, large, scaled = newest("pairs"), newest("large_k"), newest("scale")
-    same, near, found = newest("dedup_similarity"), newest("dedup_distance"), newest("accuracy")
-    asked = newest("similar_index")
+    same, near, result = newest("dedup_similarity"), newest("dedup_distance"), newest("accuracy")
+    query = newest("similar_index")
     rows = [
         *fingerprint_rows(prints),
-        *similar_rows(asked),
+        *similar_rows(query),
         *index_rows(queries, disk),
         *pair_rows(joins, large, scaled),
-        *dedup_rows(same, near, found),
+        *dedup_rows(same, near, result),
     ]
     body = table(" | neardup | others", rows, "lrl")
-    records = (prints, asked, queries, disk, joins, large, scaled, same, near, found)
+    records = (prints, query, queries, disk, joins, large, scaled, same, near, result)
     return body + told(page, *records)
 
 

@@ -81,9 +81,9 @@ def _command_page(command: Any, parent: str, name: str | None = None) -> str:
 
 def _help_parts(command: Any) -> list[str]:
     """Paragraphs as they are; examples as code."""
-    prose, found, examples = inspect.getdoc(command).partition("\n\nExample")
+    prose, result, examples = inspect.getdoc(command).partition("\n\nExample")
     parts = [prose + "\n"]
-    if found:
+    if result:
         lines = [line for line in examples.split("\n")[1:] if line.strip()]
         parts += ["```", *lines, "```\n"]
     return parts

@@ -49,7 +49,7 @@ def read_texts() -> list[str]:
 def jaccard(texts: list[str]) -> Any:
     """Exact Jaccard similarity of all pairs of texts: float64 (n, n)."""
     features = [feature_hashes(text, nd.Recipe()) for text in texts]
-    sizes = np.array([found.size for found in features])
+    sizes = np.array([result.size for result in features])
     owners = np.repeat(np.arange(len(texts)), sizes)
     flat = np.concatenate(features)
     order = np.argsort(flat, kind="stable")
@@ -75,7 +75,7 @@ def picture(near: Any, others: Any, documents: int) -> str:
     """Both histograms side by side at each distance, on a logarithmic scale."""
     top = 10 ** math.ceil(math.log10(max(near.max(), others.max())))
     step = (WIDTH - LEFT - 20) / 65
-    found, total = int(near[: LIMIT + 1].sum()), int(near.sum())
+    result, total = int(near[: LIMIT + 1].sum()), int(near.sum())
     parts = [
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"'
@@ -92,7 +92,7 @@ def picture(near: Any, others: Any, documents: int) -> str:
             f'<line x1="{limit}" x2="{limit}" y1="{TOP + 8}" y2="{HEIGHT - BOTTOM}"'
             f' stroke="{INK}" stroke-dasharray="4 3"/>'
         ),
-        _text(limit + 6, TOP + 22, f"--distance {LIMIT}: {found:,} of {total:,} near-duplicates"),
+        _text(limit + 6, TOP + 22, f"--distance {LIMIT}: {result:,} of {total:,} near-duplicates"),
         _legend(LEFT, 20, NEAR_COLOUR, f"pairs with Jaccard similarity of {NEAR} or more"),
         _legend(LEFT + 330, 20, OTHER_COLOUR, "all other pairs"),
         _text(LEFT, 46, f"{documents:,} licence texts of the demo, 64-bit fingerprints", "#666666"),

@@ -96,8 +96,8 @@ def table(vectors: dict[str, Any]) -> str:
     """The recipes and the fingerprints as Markdown."""
     lines = ["| recipe | differs from the default in |", "|---|---|"]
     for name, fields in RECIPES.items():
-        told = ", ".join(f"{key}={value!r}" for key, value in fields.items()) or "nothing"
-        lines.append(f"| {name} | `{told}` |")
+        messages = ", ".join(f"{key}={value!r}" for key, value in fields.items()) or "nothing"
+        lines.append(f"| {name} | `{messages}` |")
     lines += ["", "| text | A | B | C | D | E |", "|---|---|---|---|---|---|"]
     for row in vectors["vectors"]:
         cells = [f"`{row[name]}`" if row[name] else "none" for name in RECIPES]

@@ -29,15 +29,15 @@ def similar_index(page: Path) -> str:
 
 def similar_measurements(record: Record) -> list[tuple[dict[str, Any], str, dict[str, Any]]]:
     """Options, name and medians of what was measured in memory."""
-    found = []
+    results = []
     for each in record.value["measurements"]:
         options, name = json.loads(each["options"]), each["environment"]
         if each["function"] == "disk" or not each["results"]:
             continue
         name = "**neardup**" if each["function"] == "ours" else f"{name}, {setting(each)}"
-        found.append((options, name, medians(each["results"])))
-    order = {name: at for at, (_, name, _) in enumerate(found)}
-    return sorted(found, key=lambda x: (x[0]["n"], x[0].get("documented", False), order[x[1]]))
+        results.append((options, name, medians(each["results"])))
+    order = {name: at for at, (_, name, _) in enumerate(results)}
+    return sorted(results, key=lambda x: (x[0]["n"], x[0].get("documented", False), order[x[1]]))
 
 
 def setting(measured: dict[str, Any]) -> str:
@@ -75,16 +75,16 @@ def short_texts(page: Path) -> str:
         for similarity in (0.9, 0.8, 0.7, 0.5, 0.3):
             point = {"chars": chars, "similarity": similarity}
             sizes = (100_000, 200_000, 1_000_000)
-            found = {n: record.find("ours", n=n, **point) for n in sizes}
+            result = {n: record.find("ours", n=n, **point) for n in sizes}
             peers = [record.find(name, name, **point) for name in ("datasketch", "rensa")]
-            if not any((*found.values(), *peers)):
+            if not any((*result.values(), *peers)):
                 continue
             rows.append(
                 [
                     str(chars),
                     f"{similarity:g}",
-                    *(seconds(x, n) for n, x in found.items()),
-                    power(found),
+                    *(seconds(x, n) for n, x in result.items()),
+                    power(result),
                     *(peer_cell(x) for x in peers),
                 ]
             )

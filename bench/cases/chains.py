@@ -30,15 +30,15 @@ BY_DISTANCE = (5_000, 40_000, 200_000)
 def rows(quick: bool) -> list[Row]:
     """A row for each shape and size."""
     lower: dict[str, Any] = {"better": "lower", "unit": "s"}
-    found = []
+    report_rows = []
     for shape, sizes in SHAPES.items():
         for n in [2_000] if quick else sizes:
             run = Measurement.of(CASE, "ours", OURS, n=n, shape=shape)
-            found.append(Row(f"components, {shape}, n = {n:,}", run, **lower))
+            report_rows.append(Row(f"components, {shape}, n = {n:,}", run, **lower))
     for n in [2_000] if quick else BY_DISTANCE:
         run = Measurement.of(CASE, "by_distance", OURS, n=n)
-        found.append(Row(f"components by distance, chain, n = {n:,}", run, **lower))
-    return found
+        report_rows.append(Row(f"components by distance, chain, n = {n:,}", run, **lower))
+    return report_rows
 
 
 def make(n: int, shape: str) -> list[str]:
@@ -50,8 +50,8 @@ def make(n: int, shape: str) -> list[str]:
         page = [f"w{i}" for i in range(200)]
         documents = []
         for _ in range(n):
-            gone = set(draw.sample(page, 12))
-            kept = [word for word in page if word not in gone]
+            removed = set(draw.sample(page, 12))
+            kept = [word for word in page if word not in removed]
             documents.append(" ".join([*kept, f"new{draw.randrange(500)}"]))
         return documents
     links = AMONG if shape == "among" else n
@@ -70,14 +70,14 @@ def ours(n: int, shape: str) -> dict[str, Any]:
     how = {"similarity": 0.88 if shape == "crowd" else 0.8, "recipe": neardup.Recipe(ngram=1)}
     texts = make(n, shape)
     neardup.dedup(make(50, "chain"), policy="components", **how)
-    begun = time.process_time()
+    start = time.process_time()
     greedy = neardup.dedup(texts, **how)
     between = time.process_time()
-    found = neardup.dedup(texts, policy="components", **how)
+    result = neardup.dedup(texts, policy="components", **how)
     return {
         "value": time.process_time() - between,
-        "greedy": between - begun,
-        "dropped": found.duplicates.num_rows,
+        "greedy": between - start,
+        "dropped": result.duplicates.num_rows,
         "dropped_greedy": greedy.duplicates.num_rows,
         "peak_mb": memory("VmHWM") / 1e6,
     }
@@ -95,10 +95,10 @@ def by_distance(n: int) -> dict[str, Any]:
     codes = np.bitwise_xor.accumulate(np.bitwise_xor.reduce(flips, axis=1))[:, None]
     kept_by = np.zeros(n, np.int64)
     paths_by_distance(codes[:10], kept_by[:10], 3)
-    begun = time.process_time()
+    start = time.process_time()
     via = paths_by_distance(codes, kept_by, 3)
     return {
-        "value": time.process_time() - begun,
+        "value": time.process_time() - start,
         "far": int((via != 0).sum()),
         "peak_mb": memory("VmHWM") / 1e6,
     }

@@ -21,16 +21,16 @@ SHORTEST, LONGEST = 5, 60
 
 def rows(quick: bool) -> list[Row]:
     """A row for every size."""
-    found = []
+    report_rows = []
     lower: dict[str, Any] = {"better": "lower"}
     for n in [2_000] if quick else [5_000, 10_000, 20_000]:
         run = Measurement.of(CASE, "ours", OURS, n=n)
         at = f"containment 0.9 of single words, {n:,} texts of 5 to 300 words"
-        found += [
+        report_rows += [
             Row(f"{at}: pairs", run, unit="cpu s", **lower),
             Row(f"{at}: greedy", run, key="greedy_s", unit="cpu s", **lower),
         ]
-    return found
+    return report_rows
 
 
 def ours(n: int) -> dict[str, Any]:
@@ -47,10 +47,10 @@ def ours(n: int) -> dict[str, Any]:
     options: dict[str, Any] = {"measure": "containment", "recipe": neardup.Recipe(ngram=1)}
     neardup.similar_pairs(texts[:200], 0.9, **options)  # compiles
     neardup.dedup(texts[:200], similarity=0.9, **options)
-    begun = time.process_time()
+    start = time.process_time()
     pairs = neardup.similar_pairs(texts, 0.9, **options)
-    found = time.process_time()
+    middle = time.process_time()
     neardup.dedup(texts, similarity=0.9, **options)
     return {
-        "value": found - begun, "greedy_s": time.process_time() - found, "pairs": len(pairs),
+        "value": middle - start, "greedy_s": time.process_time() - middle, "pairs": len(pairs),
     }  # fmt: skip

@@ -75,7 +75,7 @@ def make(documents: int, questions: int) -> tuple[list[str], list[str], dict[int
         return draw.choices(words, cum_weights=weights, k=count)
 
     templates = [text(12) for _ in range(TEMPLATES)]
-    asked = [text(draw.randint(20, 60)) for _ in range(questions)]
+    quiz = [text(draw.randint(20, 60)) for _ in range(questions)]
     made, planted = [], {}
     for row in range(documents):
         sentences = [
@@ -85,11 +85,11 @@ def make(documents: int, questions: int) -> tuple[list[str], list[str], dict[int
         if row % 20 == 0:
             question, kind = draw.randrange(questions), KINDS[row // 20 % len(KINDS)]
             sentences.insert(
-                draw.randrange(len(sentences)), _leaked(asked[question], kind, draw, words)
+                draw.randrange(len(sentences)), _leaked(quiz[question], kind, draw, words)
             )
             planted[row] = question, kind
         made.append(". ".join(" ".join(sentence) for sentence in sentences))
-    return made, [" ".join(question) for question in asked], planted
+    return made, [" ".join(question) for question in quiz], planted
 
 
 def _leaked(question: list[str], kind: str, draw: random.Random, words: list[str]) -> list[str]:
@@ -125,12 +125,12 @@ def ours(documents: int, questions: int, rule: str) -> dict[str, Any]:
 
     import neardup as nd
 
-    made, asked, planted = make(documents, questions)
+    made, quiz, planted = make(documents, questions)
     texts = pa.array(made, pa.large_string())
-    nd.decontaminate(made[:50], asked[:10], *RULES[rule], workers=1)
-    begun = time.process_time()
-    table = nd.decontaminate(texts, asked, *RULES[rule], workers=1)
-    seconds = time.process_time() - begun
+    nd.decontaminate(made[:50], quiz[:10], *RULES[rule], workers=1)
+    start = time.process_time()
+    table = nd.decontaminate(texts, quiz, *RULES[rule], workers=1)
+    seconds = time.process_time() - start
     pairs = zip(table["document"].to_pylist(), table["question"].to_pylist(), strict=True)
     return _result(set(pairs), planted, texts.nbytes, seconds)
 
@@ -146,32 +146,32 @@ def plain_8_gram_share(documents: int, questions: int) -> dict[str, Any]:
 
 
 def _plain(documents: int, questions: int, width: int, share: float) -> dict[str, Any]:
-    made, asked, planted = make(documents, questions)
+    made, quiz, planted = make(documents, questions)
     table = str.maketrans("", "", string.punctuation)
 
     def grams(text: str) -> set[tuple[str, ...]]:
         words = text.lower().translate(table).split()
         return set(zip(*(words[at:] for at in range(width)), strict=False))
 
-    begun = time.process_time()
+    start = time.process_time()
     of: dict[tuple[str, ...], list[int]] = {}
     sizes = []
-    for number, question in enumerate(asked):
+    for number, question in enumerate(quiz):
         own = grams(question)
         sizes.append(len(own))
         for gram in own:
             of.setdefault(gram, []).append(number)
-    found = set()
+    results = set()
     for row, text in enumerate(made):
         counts: dict[int, int] = {}
         for gram in grams(text):
             for number in of.get(gram, ()):
                 counts[number] = counts.get(number, 0) + 1
-        found |= {
+        results |= {
             (row, number) for number, count in counts.items() if count > share * sizes[number]
         }
-    seconds = time.process_time() - begun
-    return _result(found, planted, sum(map(len, made)), seconds)
+    seconds = time.process_time() - start
+    return _result(results, planted, sum(map(len, made)), seconds)
 
 
 def datatrove_12_grams(documents: int, questions: int) -> dict[str, Any]:
@@ -184,13 +184,13 @@ def datatrove_12_grams(documents: int, questions: int) -> dict[str, Any]:
     from datatrove.pipeline.decont.n_grams import NGramsDecontFilter
     from datatrove.utils.text import ngrams, simplify_text
 
-    made, asked, planted = make(documents, questions)
+    made, quiz, planted = make(documents, questions)
     with tempfile.TemporaryDirectory() as folder:
         own = NGramsDecontFilter(folder)
         config = own.config
         hashes = {
             own.hash_func(" ".join(gram))
-            for text in asked
+            for text in quiz
             for gram in ngrams(
                 own.tokenizer.word_tokenize(simplify_text(text, config.norm_config)), config.n_grams
             )
@@ -199,9 +199,9 @@ def datatrove_12_grams(documents: int, questions: int) -> dict[str, Any]:
             Path(folder, "quiz.index.hashes")
         )
         own.filter(Document("a b c", "0"))
-        begun = time.process_time()
+        start = time.process_time()
         rows = [row for row, text in enumerate(made) if own.filter(Document(text, "0")) is not True]
-        seconds = time.process_time() - begun
+        seconds = time.process_time() - start
     of = {row: question for row, (question, _) in planted.items()}
     return _result({(row, of.get(row, -1)) for row in rows}, planted, sum(map(len, made)), seconds)
 

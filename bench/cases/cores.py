@@ -49,21 +49,21 @@ def rows(quick: bool) -> list[Row]:
 def reckoned_rows(quick: bool) -> list[Row]:
     """The most that each number of cores could give, and what one worker takes."""
     gb = 0.006 if quick else float(os.environ.get("NEARDUP_BENCH_GB", "1"))
-    found = []
+    report_rows = []
     for kind in ("jsonl", "jsonl.zst", "parquet"):
         for tables in (False, True):
             run = Measurement.of(CASE, "reckoned", OURS, gb=gb, kind=kind, tables=tables)
             name = f"dedup of {gb:g} GB, .{kind}" + (", with tables" if tables else "")
-            found += [
+            report_rows += [
                 Row(f"{name}: {cores} cores, at most times one", run, (),
                     GOAL_OF_16 if cores == 16 else None, "higher", f"bound_{cores}", "x")
                 for cores in CORES
             ]  # fmt: skip
-            found += [
+            report_rows += [
                 Row(f"{name}: one worker a GB", run, (), None, "lower", "cpu_a_gb", "s"),
                 Row(f"{name}: 16 workers take", run, (), 1.1, "lower", "more_work", "x"),
             ]
-    return found
+    return report_rows
 
 
 def reckoned(gb: float, kind: str, tables: bool) -> dict[str, Any]:
@@ -106,19 +106,19 @@ def packed(path: Path) -> Path:
 def measured(quick: bool) -> list[Row]:
     """How many times quicker each step is on two cores."""
     path = corpora.speed_corpus(3 if quick else 300)["path"]
-    found = []
+    report_rows = []
     for command, steps in COMMANDS.items():
         one, two = (
             Measurement.of(CASE, "seconds", OURS, path=path, command=command, cores=cores)
             for cores in (1, 2)
         )
-        found += [
+        report_rows += [
             Row(
                 f"{command}, {step}: two cores against one", two, (one,), TARGET, "lower", step, "s"
             )
             for step in steps
         ]
-    return found
+    return report_rows
 
 
 def seconds(path: str, command: str, cores: int) -> dict[str, Any]:
@@ -136,8 +136,8 @@ def seconds(path: str, command: str, cores: int) -> dict[str, Any]:
         def run(given: str) -> dict[str, float]:
             full = [*pinned, processes.program(), name, given, *options]
             full += ["-o", str(Path(folder, "out" + ending)), "--workers", str(cores), "--json"]
-            found: dict[str, float] = json.loads(processes.timed(full)["printed"])["seconds"]
-            return found
+            result: dict[str, float] = json.loads(processes.timed(full)["printed"])["seconds"]
+            return result
 
         run(source)  # compiles
         starting, whole = run(few), run(source)

@@ -30,12 +30,12 @@ GIB = 2**30
 def rows(quick: bool) -> list[Row]:
     """One measurement a kind of ids, several figures of each."""
     n = MILLION // 10 if quick else 10 * MILLION
-    found = []
+    report_rows = []
     for ids in ("int", "str"):
         run = Measurement.of(CASE, "lifetime", OURS, n=n, ids=ids)
         label = f"{n:,} documents, {ids} ids"
         lower: dict[str, Any] = {"better": "lower"}
-        found += [
+        report_rows += [
             Row(f"{label}: batch adds of {BATCH:,}, committed", run, (), 100_000, unit="/s"),
             Row(f"{label}: the last tenth of them", run, (), 100_000, key="last_tenth", unit="/s"),
             Row(f"{label}: longest commit", run, key="longest_commit", unit="s", **lower),
@@ -47,7 +47,7 @@ def rows(quick: bool) -> list[Row]:
             Row(f"{label}: add and commit, one at a time", run, key="add", unit="us", **lower),
             Row(f"{label}: on disk", run, key="disk", unit="GiB", **lower),
         ]
-    return found
+    return report_rows
 
 
 def make(n: int) -> Any:
@@ -82,12 +82,12 @@ def lifetime(n: int, ids: str) -> dict[str, Any]:
         disk = index.stats()["bytes_on_disk"]
         index.close()
         last = commits[-len(commits) // 10 :]
-        asked = subprocess.run(  # noqa: S603  # this file
+        answer = subprocess.run(  # noqa: S603  # this file
             [sys.executable, __file__, str(folder / "index"), str(n), ids],
             check=True, capture_output=True, text=True,
             env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)},
         )  # fmt: skip
-        figures = [float(x) for x in asked.stdout.split()]
+        figures = [float(x) for x in answer.stdout.split()]
     finally:
         shutil.rmtree(folder)
     names = ["reopen", "first_query", "again", "query", "batched", "add"]
@@ -125,13 +125,13 @@ def ask(path: str, n: int, ids: str) -> list[float]:
     for query in singles[:5_000]:
         index.query(query)
     start = time.perf_counter()
-    found = sum(len(index.query(query)) for query in singles[5_000:])
+    hits = sum(len(index.query(query)) for query in singles[5_000:])
     single = (time.perf_counter() - start) / 15_000
     start = time.perf_counter()
     table = index.query_batch(queries)
     batched = (time.perf_counter() - start) / len(queries)
-    if found < 15_000 or table.num_rows < len(queries):
-        raise AssertionError(f"{found} and {table.num_rows} hits: planted neighbours are missing")
+    if hits < 15_000 or table.num_rows < len(queries):
+        raise AssertionError(f"{hits} and {table.num_rows} hits: planted neighbours are missing")
     start = time.perf_counter()
     for i in range(300):
         index.add(-i if ids == "int" else f"new {i}", i)

@@ -24,9 +24,9 @@ LEAST_SECONDS = 1.0
 
 def rows(quick: bool) -> list[Row]:
     """Every language by recipe and threads, and English against each peer."""
-    found = corpora.language_corpora(1 if quick else 30)
+    result = corpora.language_corpora(1 if quick else 30)
     table: list[Row] = []
-    for language, facts in found.items():
+    for language, facts in result.items():
         path = facts["path"]
         count = ours_at(path, weight="count")
         name = f"fingerprints, {language}"

@@ -83,19 +83,19 @@ def ours(n: int, shape: str, way: str, similarity: float) -> dict[str, Any]:
     from neardup.similarity.join import similar_components, similar_greedy, similar_sets
 
     texts, match = make(n, shape), Match(similarity)
-    least, found = math.inf, 0
+    least, result = math.inf, 0
     for part in (texts[:500], *[texts] * ROUNDS):
         features, offsets = feature_sets(part, nd.Recipe())
         sets = FeatureSets(features, offsets, np.zeros((len(part), 1), np.uint64))
         rows_of = np.arange(len(part))
-        begun = time.process_time()
+        start = time.process_time()
         if way == "pairs":
-            found = sum(len(pairs) for pairs in similar_sets(sets, match))
+            result = sum(len(pairs) for pairs in similar_sets(sets, match))
         elif way == "components":
-            found = int((similar_components(sets, match) != rows_of).sum())
+            result = int((similar_components(sets, match) != rows_of).sum())
         else:
-            found = int((similar_greedy(sets, rows_of, match)[0] != rows_of).sum())
-        seconds = time.process_time() - begun
+            result = int((similar_greedy(sets, rows_of, match)[0] != rows_of).sum())
+        seconds = time.process_time() - start
         if len(part) == n:
             least = min(least, seconds)
-    return {"value": least, "found": found}
+    return {"value": least, "found": result}

@@ -97,25 +97,25 @@ def measured(
     """
     from cases.pairs import memory
 
-    fingerprints, asked, planted = make(n, k)
-    asked, planted = asked[:queries], planted[:queries]
+    fingerprints, query, planted = make(n, k)
+    query, planted = query[:queries], planted[:queries]
     before = memory("VmRSS")
     start = time.perf_counter()
     index = build(fingerprints)
     built = time.perf_counter() - start
     size = memory("VmRSS") - before
-    batch(index, asked[:10])
+    batch(index, query[:10])
     start = time.perf_counter()
-    answer = batch(index, asked)
+    answer = batch(index, query)
     seconds = time.perf_counter() - start
-    found = lists(answer)
-    ones = [int(value) for value in asked[: min(queries, SINGLE)]]
+    result = lists(answer)
+    ones = [int(value) for value in query[: min(queries, SINGLE)]]
     single(index, ones[0])
     start = time.perf_counter()
     for one in ones:
         single(index, one)
     alone = time.perf_counter() - start
-    hit = sum(int(row) in set(map(int, rows)) for row, rows in zip(planted, found, strict=True))
+    hit = sum(int(row) in set(map(int, rows)) for row, rows in zip(planted, result, strict=True))
     recall = hit / queries
     return {
         "value": seconds / queries * 1e6,
@@ -125,7 +125,7 @@ def measured(
         "recall": recall,
         "exact": recall == 1.0,
         "rows": n,
-        "hits": sum(map(len, found)),
+        "hits": sum(map(len, result)),
     }
 
 
@@ -167,8 +167,8 @@ def faiss_index(index: Any, n: int, k: int, queries: int) -> dict[str, Any]:
         return index.range_search(asked.view(np.uint8).reshape(-1, 8), k + 1)
 
     def lists(answer: Any) -> list[Any]:
-        limits, _, found = answer
-        return np.split(found, limits[1:-1].astype(np.int64))
+        limits, _, result = answer
+        return np.split(result, limits[1:-1].astype(np.int64))
 
     def single(index: Any, query: int) -> Any:
         one = np.array([query], np.uint64).view(np.uint8).reshape(1, 8)
@@ -312,15 +312,15 @@ def skewed(n: int, shape: str) -> dict[str, Any]:
     index = neardup.Index(distance=3)
     start = time.perf_counter()
     index.add(np.arange(n), fingerprints)
-    asked = [int(value) for value in fingerprints[random.integers(900, 1100, 200)]]
-    index.query(asked[0], limit=10)
+    queries = [int(value) for value in fingerprints[random.integers(900, 1100, 200)]]
+    index.query(queries[0], limit=10)
     built = time.perf_counter() - start
     start = time.perf_counter()
-    found = [index.query(each, limit=10) for each in asked]
+    results = [index.query(each, limit=10) for each in queries]
     seconds = time.perf_counter() - start
     return {
-        "value": seconds / len(asked) * 1e6,
+        "value": seconds / len(queries) * 1e6,
         "build_s": built,
-        "cut": sum(hits.cut for hits in found),
+        "cut": sum(hits.cut for hits in results),
         "rows": n,
     }

@@ -77,17 +77,17 @@ def ours(gb: float, kind: str) -> dict[str, Any]:
         command += ["--memory", BUDGET, "--duplicates", str(dropped), "--json"]
         outcome = processes.timed(command)
         with dropped.open(encoding="utf8") as lines:
-            gone = {json.loads(line)["dropped"] for line in lines}
+            removed = {json.loads(line)["dropped"] for line in lines}
         names = set(near_names(path))
-    judged = {name for name in names if name.removesuffix(planted.NEAR) not in gone}
+    judged = {name for name in names if name.removesuffix(planted.NEAR) not in removed}
     summary = json.loads(outcome.pop("printed"))
     return outcome | {
         "value": gb * 1e3 / outcome["seconds"],
         "cpu_a_gb": outcome["cpu_seconds"] / gb,
         "planted": len(names),
         "judged": len(judged),
-        "missed": len(judged - gone),
-        "exact": judged <= gone,
+        "missed": len(judged - removed),
+        "exact": judged <= removed,
         "file_gb": path.stat().st_size / 1e9,
         "summary": summary,
     }

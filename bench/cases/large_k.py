@@ -22,8 +22,8 @@ def rows(quick: bool) -> list[Row]:
     n = 200_000 if quick else 10_000_000
     table = []
     for k in DISTANCES:
-        found = Measurement.of(CASE, "exact", OURS, n=n, k=k)
-        table += lines(f"exact pairs, n = {n:,}, k = {k}", found)
+        result = Measurement.of(CASE, "exact", OURS, n=n, k=k)
+        table += lines(f"exact pairs, n = {n:,}, k = {k}", result)
     return table
 
 
@@ -53,8 +53,8 @@ def exact(n: int, k: int) -> dict[str, Any]:
     start, used = time.perf_counter(), time.process_time()
     table = neardup.pairs(fingerprints, distance=k)
     seconds, cpu = time.perf_counter() - start, time.process_time() - used
-    found = table["left"].to_numpy() * n + table["right"].to_numpy()
-    recall = float(np.isin(left * n + right, found).mean())
+    result = table["left"].to_numpy() * n + table["right"].to_numpy()
+    recall = float(np.isin(left * n + right, result).mean())
     return {
         "value": seconds,
         "cpu": cpu,

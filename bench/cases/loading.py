@@ -39,11 +39,11 @@ PAUSE = 0.1
 
 def rows(quick: bool) -> list[Row]:
     """Texts, sets, and what others wait."""
-    n, found = (20_000 if quick else MILLION), list[Row]()
+    n, report_rows = (20_000 if quick else MILLION), list[Row]()
     lower: dict[str, Any] = {"better": "lower"}
     run = Measurement.of(CASE, "texts", OURS, n=n)
     label = f"{n:,} texts of 400 bytes"
-    found += [
+    report_rows += [
         Row(f"{label}: added and committed, processor", run, unit="us", **lower),
         Row(f"{label}: their features, sorted", run, key="features", unit="us", **lower),
         Row(f"{label}: times as much", run, (), 1.5, key="times", unit="", **lower),
@@ -52,7 +52,7 @@ def rows(quick: bool) -> list[Row]:
     ]
     run = Measurement.of(CASE, "sets", OURS, n=n)
     label = f"{n:,} documents of {FEATURES} features"
-    found += [
+    report_rows += [
         Row(f"{label}: added and committed", run, unit="/s"),
         Row(f"{label}: processor", run, key="processor", unit="us", **lower),
         Row(f"{label}: a feature is written, times", run, key="written", unit="", **lower),
@@ -61,7 +61,7 @@ def rows(quick: bool) -> list[Row]:
         Row(f"{label}: peak of memory", run, key="peak", unit="GiB", **lower),
     ]
     run = Measurement.of(CASE, "beside", OURS, seconds=5 if quick else 60)
-    found += [
+    report_rows += [
         Row("beside loading, a batch of 100 and its commit: longest", run, unit="s", **lower),
         Row("of it add_new: longest", run, key="offer", unit="s", **lower),
         Row(
@@ -80,11 +80,11 @@ def rows(quick: bool) -> list[Row]:
         commits = 10 if quick else min(100, 200_000 // count)
         run = Measurement.of(CASE, "followed", OURS, rows=count, commits=commits)
         label = f"a reader finds a commit of {count:,} documents"
-        found += [
+        report_rows += [
             Row(f"{label}: median", run, (), 50, unit="ms", **lower),
             Row(f"{label}: longest", run, key="longest", unit="ms", **lower),
         ]
-    return found
+    return report_rows
 
 
 def texts(n: int) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def followed(rows: int, commits: int) -> dict[str, Any]:
     with _Folder() as folder:
         _warm(folder, [_set(np.random.default_rng(0)) for _ in range(WARM // 8)], None)
         nd.DurableIndex.open(folder / "index", similarity=0.8).close()
-        mine, its = context.Pipe()
+        own, its = context.Pipe()
         given = folder / "index", rows, commits, its
         writer = context.Process(target=_commit, args=given, daemon=True)
         writer.start()
@@ -205,11 +205,11 @@ def followed(rows: int, commits: int) -> dict[str, Any]:
         with nd.DurableIndex.open(folder / "index", readonly=True) as reader:
             reader.warm_up()
             for number in range(commits):
-                asked = _set(np.random.default_rng(number))
-                while not reader.query(asked):
+                queries = _set(np.random.default_rng(number))
+                while not reader.query(queries):
                     time.sleep(0.001)
                 answered = time.monotonic()
-                waits.append(max(0.0, answered - mine.recv()))
+                waits.append(max(0.0, answered - own.recv()))
         writer.join()
     return {"value": 1e3 * float(np.median(waits[1:])), "longest": 1e3 * max(waits[1:])}
 

@@ -21,26 +21,26 @@ OTHERS = 200_000
 
 def rows(quick: bool) -> list[Row]:
     """One query and a batch, against NumPy; copies under a limit."""
-    found = []
+    report_rows = []
     n, copies = (100_000, 2_000) if quick else (10_000_000, 20_000)
     lower: dict[str, Any] = {"better": "lower"}
     for bits in (64, 256):
         size = n * 64 // bits
-        mine = Measurement.of(CASE, "ours", OURS, n=size, bits=bits)
+        own = Measurement.of(CASE, "ours", OURS, n=size, bits=bits)
         plain = Measurement.of(CASE, "plain", OURS, n=size, bits=bits)
         name = f"{NEAREST} nearest of {size:,} rows of {bits} bits"
-        found += [
-            Row(name, mine, (plain,), 6, unit="cpu ms", **lower),
-            Row(f"{name}: wall time", mine, (), 30, key="wall_ms", unit="ms", **lower),
-            Row(f"{name}: batch", mine, (plain,), 6, key="batch_ms", unit="cpu ms", **lower),
+        report_rows += [
+            Row(name, own, (plain,), 6, unit="cpu ms", **lower),
+            Row(f"{name}: wall time", own, (), 30, key="wall_ms", unit="ms", **lower),
+            Row(f"{name}: batch", own, (plain,), 6, key="batch_ms", unit="cpu ms", **lower),
         ]
     limited = Measurement.of(CASE, "limited", OURS, copies=copies)
     name = f"{ASKED:,} queries, limit 1, {copies:,} copies near each"
-    found += [
+    report_rows += [
         Row(name, limited, (), None, unit="cpu ms", **lower),
         Row(f"{name}: peak", limited, (), 200, key="peak_mib", unit="MiB", **lower),
     ]
-    return found
+    return report_rows
 
 
 def make(n: int, bits: int) -> tuple[Any, Any]:
@@ -61,13 +61,13 @@ def ours(n: int, bits: int) -> dict[str, Any]:
     index = nd.Index(distance=0, bits=bits, plan="scan")
     index.add(range(n), codes)
     index.nearest_batch(queries[:2], NEAREST)
-    begun, wall = time.process_time(), time.perf_counter()
+    start, wall = time.process_time(), time.perf_counter()
     for query in queries:
         index.nearest_batch(query[None, :], NEAREST)
-    spent, wall = time.process_time() - begun, time.perf_counter() - wall
-    begun = time.process_time()
+    spent, wall = time.process_time() - start, time.perf_counter() - wall
+    start = time.process_time()
     index.nearest_batch(queries, NEAREST)
-    batch = time.process_time() - begun
+    batch = time.process_time() - start
     scale = 1e3 / QUERIES
     return {"value": spent * scale, "wall_ms": wall * scale, "batch_ms": batch * scale}
 
@@ -77,11 +77,11 @@ def plain(n: int, bits: int) -> dict[str, Any]:
     import numpy as np
 
     codes, queries = make(n, bits)
-    begun = time.process_time()
+    start = time.process_time()
     for query in queries:
         apart = np.bitwise_count(codes ^ query).sum(axis=1)
         np.argpartition(apart, NEAREST)[:NEAREST]
-    spent = (time.process_time() - begun) / QUERIES * 1e3
+    spent = (time.process_time() - start) / QUERIES * 1e3
     return {"value": spent, "batch_ms": spent}
 
 
@@ -101,8 +101,8 @@ def limited(copies: int) -> dict[str, Any]:
     index.query_batch(queries[:100], limit=1)
     before = memory("VmRSS")
     forget_peak()
-    begun = time.process_time()
-    found = index.query_batch(queries, limit=1)
-    spent = time.process_time() - begun
+    start = time.process_time()
+    hits = index.query_batch(queries, limit=1)
+    spent = time.process_time() - start
     peak = (memory("VmHWM") - before) / 2**20
-    return {"value": spent / ASKED * 1e3, "peak_mib": peak, "rows": found.num_rows}
+    return {"value": spent / ASKED * 1e3, "peak_mib": peak, "rows": hits.num_rows}

@@ -54,14 +54,14 @@ def ours(n: int) -> dict[str, Any]:
     before = memory("VmRSS")
     forget_peak()
     start, start_cpu = time.perf_counter(), time.process_time()
-    found = sum(len(batch) for batch in cross_pairs(new, old(), DISTANCE))
+    pairs = sum(len(batch) for batch in cross_pairs(new, old(), DISTANCE))
     seconds, cpu = time.perf_counter() - start, time.process_time() - start_cpu
-    wanted = sum(min(STEP, n - begin) // PLANTED for begin in range(0, n, STEP))
+    expected = sum(min(STEP, n - begin) // PLANTED for begin in range(0, n, STEP))
     return {
         "value": seconds,
         "cpu": cpu,
-        "pairs": found,
-        "exact": found >= wanted,
+        "pairs": pairs,
+        "exact": pairs >= expected,
         "peak_gib": (memory("VmHWM") - before) / 2**30,
         "paper_h": cpu / n * PAPER / 3600,
     }

@@ -24,20 +24,20 @@ MOST_ROUNDS = 1
 
 def rows(quick: bool) -> list[Row]:
     """Batches of a hundred and of one, by similarity and by distance."""
-    part, found = (1_000 if quick else PART), list[Row]()
+    part, report_rows = (1_000 if quick else PART), list[Row]()
     lower: dict[str, Any] = {"better": "lower", "unit": "us"}
     for batch, offered, target in ((100, 8_000, 80), (1, 600, 800)):
         run = Measurement.of(CASE, "texts", OURS, part=part, batch=batch, offered=offered)
         label = f"texts of 2 kB to {PARTS * part:,} in {PARTS} files, batches of {batch}"
-        found += [
+        report_rows += [
             Row(f"{label}, with commits", run, (), target, **lower),
             Row(f"{label}, without", run, key="add", **lower),
         ]
     for batch in (100, 10_000):
         run = Measurement.of(CASE, "prints", OURS, n=3 * part, batch=batch, offered=60_000)
         label = f"fingerprints to {3 * part:,}, batches of {batch:,}, with commits"
-        found.append(Row(label, run, (), 8, **lower))
-    return found
+        report_rows.append(Row(label, run, (), 8, **lower))
+    return report_rows
 
 
 def texts(part: int, batch: int, offered: int) -> dict[str, Any]:

@@ -49,16 +49,16 @@ def text_of(words: int) -> str:
 def least(call: Callable[[], object]) -> float:
     """Microseconds of processor time a call."""
     call()
-    begun = time.process_time()
+    start = time.process_time()
     for _ in range(10):
         call()
-    calls = max(1, int(SECONDS * 10 / max(time.process_time() - begun, 1e-6)))
+    calls = max(1, int(SECONDS * 10 / max(time.process_time() - start, 1e-6)))
     spent = []
     for _ in range(REPEATS):
-        begun = time.process_time()
+        start = time.process_time()
         for _ in range(calls):
             call()
-        spent.append(time.process_time() - begun)
+        spent.append(time.process_time() - start)
     return min(spent) / calls * 1e6
 
 

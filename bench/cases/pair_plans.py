@@ -62,9 +62,9 @@ def expected_pairs(n: int, k: int, bits: int, shape: str) -> float:
 
 def row_of(n: int, k: int, bits: int, shape: str) -> Row:
     options = {"n": n, "k": k, "bits": bits, "shape": shape}
-    mine = Measurement.of(CASE, "chosen", OURS, **options)
+    own = Measurement.of(CASE, "chosen", OURS, **options)
     other = Measurement.of(CASE, "best", OURS, **options)
-    return Row(f"pair plan, n = {n:,}, k = {k}, {bits} bits, {shape}", mine, (other,), 0.5,
+    return Row(f"pair plan, n = {n:,}, k = {k}, {bits} bits, {shape}", own, (other,), 0.5,
                "lower", unit="s")  # fmt: skip
 
 

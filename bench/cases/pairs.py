@@ -80,8 +80,8 @@ def recall(fingerprints: Any, left: Any, right: Any, found: Any) -> float:
     n = len(fingerprints)
     low, high = np.minimum(left, right), np.maximum(left, right)
     still = np.bitwise_count(fingerprints[low] ^ fingerprints[high]) <= DISTANCE
-    wanted = np.unique((low * n + high)[still & (low < high)])
-    return float(np.isin(wanted, found).mean())
+    expected = np.unique((low * n + high)[still & (low < high)])
+    return float(np.isin(expected, found).mean())
 
 
 def memory(field: str) -> int:
@@ -115,8 +115,8 @@ def ours(n: int, workers: int | None) -> dict[str, Any]:
     table = neardup.pairs(fingerprints, distance=DISTANCE, workers=workers)
     seconds = time.perf_counter() - start
     peak = memory("VmHWM") - before
-    found = table["left"].to_numpy() * n + table["right"].to_numpy()
-    share = recall(fingerprints, left, right, found)
+    results = table["left"].to_numpy() * n + table["right"].to_numpy()
+    share = recall(fingerprints, left, right, results)
     return result(seconds, table.num_rows, share) | {"peak_gib": peak / GIB}
 
 
@@ -131,12 +131,12 @@ def simhash_pybind(n: int) -> dict[str, Any]:
     fingerprints, left, right = make(n)
     values = set(fingerprints.tolist())
     start = time.perf_counter()
-    found = simhash.find_all(values, 5, DISTANCE)
+    results = simhash.find_all(values, 5, DISTANCE)
     seconds = time.perf_counter() - start
     row_of = {value: row for row, value in enumerate(fingerprints.tolist())}
-    rows_found = np.array([sorted((row_of[a], row_of[b])) for a, b in found], dtype=np.int64)
+    rows_found = np.array([sorted((row_of[a], row_of[b])) for a, b in results], dtype=np.int64)
     keys = rows_found[:, 0] * n + rows_found[:, 1]
-    return result(seconds, len(found), recall_of_distinct(fingerprints, left, right, keys))
+    return result(seconds, len(results), recall_of_distinct(fingerprints, left, right, keys))
 
 
 def recall_of_distinct(fingerprints: Any, left: Any, right: Any, keys: Any) -> float:

@@ -77,9 +77,9 @@ def arrow_json(path: str) -> dict[str, Any]:
     import pyarrow as pa
     from pyarrow import json
 
-    wanted = pa.schema([("id", pa.string()), ("text", pa.string())])
+    expected = pa.schema([("id", pa.string()), ("text", pa.string())])
     read = json.ReadOptions(use_threads=False, block_size=8 << 20)
-    parse = json.ParseOptions(explicit_schema=wanted, unexpected_field_behavior="ignore")
+    parse = json.ParseOptions(explicit_schema=expected, unexpected_field_behavior="ignore")
     return rate(path, lambda: json.read_json(path, read, parse).num_rows)
 
 

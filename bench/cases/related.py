@@ -30,13 +30,13 @@ PART = 50_000
 
 def rows(quick: bool) -> list[Row]:
     """A row for every figure, in memory and on disk."""
-    found = []
+    report_rows = []
     lower: dict[str, Any] = {"better": "lower"}
     for n in [5_000] if quick else [100_000, 1_000_000]:
         for kind in ("memory", "disk"):
             run = Measurement.of(CASE, kind, OURS, n=n)
             at = f"{NEAREST} related of {n:,} in {'memory' if kind == 'memory' else 'a folder'}"
-            found += [
+            report_rows += [
                 Row(f"{at}: by cosine", run, (), 5, unit="cpu ms", **lower),
                 Row(f"{at}: nine in ten take", run, key="most_ms", unit="cpu ms", **lower),
                 Row(f"{at}: by similarity", run, key="similar_ms", unit="cpu ms", **lower),
@@ -45,7 +45,7 @@ def rows(quick: bool) -> list[Row]:
                 Row(f"{at}: making lists", run, key="lists_s", unit="cpu s", **lower),
                 Row(f"{at}: recall of the ten", run, key="recall", unit=""),
             ]
-    return found
+    return report_rows
 
 
 def memory(n: int) -> dict[str, Any]:
@@ -96,14 +96,14 @@ def asked(index: Any) -> dict[str, Any]:
     texts = topic_texts.make(QUERIES, seed=2)
 
     def ask(text: str, by: str) -> tuple[float, list[tuple[Any, float]]]:
-        begun = time.process_time()
+        start = time.process_time()
         hits = index.nearest(text, NEAREST, by)
-        return (time.process_time() - begun) * 1e3, hits
+        return (time.process_time() - start) * 1e3, hits
 
     first = [ask(text, "cosine") for text in texts[:FIRST]]
     lists = ask(texts[0], "cosine")[0]
     times = {by: [ask(text, by) for text in texts] for by in ("cosine", "similarity")}
-    found = [
+    count = [
         len({hit[0] for hit in known} & {hit[0] for hit in again}) / len(known)
         for (_, known), (_, again) in zip(first, times["cosine"], strict=False)
     ]
@@ -117,5 +117,5 @@ def asked(index: Any) -> dict[str, Any]:
         "similar_ms": float(np.median(spent["similarity"])),
         "first_ms": float(np.median([each for each, _ in first])),
         "lists_s": lists / 1e3,
-        "recall": float(np.mean(found)),
+        "recall": float(np.mean(count)),
     }

@@ -93,15 +93,15 @@ def ours(n: int) -> dict[str, Any]:
         limits = Limits(budget)
         with (
             open_rows(fingerprints) as (rows, bits),
-            joined_rows(rows, bits, DISTANCE, "auto", limits) as found,
+            joined_rows(rows, bits, DISTANCE, "auto", limits) as pairs,
         ):
             joined = time.perf_counter() - start
-            keys = np.empty(found.spool.count, np.int64)
+            keys = np.empty(pairs.spool.count, np.int64)
             at = 0
-            for one, two, _ in found.spool.sorted_parts():
+            for one, two, _ in pairs.spool.sorted_parts():
                 keys[at : at + len(one)] = one * n + two
                 at += len(one)
-            spilled = found.spilled
+            spilled = pairs.spilled
             parts = Budget.of(budget, rows)
         seconds, cpu = time.perf_counter() - start, time.process_time() - start_cpu
         peak = memory("VmHWM") - keys.nbytes - before

@@ -40,10 +40,10 @@ def rows(quick: bool) -> list[Row]:
 
 def row_of(n: int, k: int, bits: int, shape: str) -> Row:
     options = {"n": n, "k": k, "bits": bits, "shape": shape}
-    mine = Measurement.of(CASE, "chosen", OURS, **options)
+    own = Measurement.of(CASE, "chosen", OURS, **options)
     other = Measurement.of(CASE, "best", OURS, **options)
     name = f"search plan, n = {n:,}, k = {k}, {bits} bits, {shape}"
-    return Row(name, mine, (other,), 0.5, "lower", unit="us")
+    return Row(name, own, (other,), 0.5, "lower", unit="us")
 
 
 def make(n: int, bits: int, shape: str) -> Any:
@@ -92,11 +92,11 @@ def outcome(words: Any, plan: Any, k: int, bits: int) -> dict[str, Any]:
 
     few = words[:2_000]
     measure_plan(few, named_plan(len(few), k, bits, None, plan.name), k, bits)  # compiles
-    found = measure_plan(words, plan, k, bits)
+    result = measure_plan(words, plan, k, bits)
     return {
-        "value": found.microseconds,
+        "value": result.microseconds,
         "planned_us": plan.seconds * 1e6,
-        "build_s": found.build_seconds,
-        "bytes_per_row": found.bytes_per_document,
+        "build_s": result.build_seconds,
+        "bytes_per_row": result.bytes_per_document,
         "plan": plan.name,
     }

@@ -41,15 +41,15 @@ def rows(quick: bool) -> list[Row]:
     table = []
     for similarity, chars, n in points:
         options: dict[str, Any] = {"chars": chars, "similarity": similarity}
-        mine = Measurement.of(CASE, "ours", OURS, n=n, **options)
+        own = Measurement.of(CASE, "ours", OURS, n=n, **options)
         peers = tuple(
             Measurement.of(CASE, name, name, n=PEER_TEXTS, **options)
             for name in ("datasketch", "rensa")
             if n <= SIZES[0]
         )
         name = f"{n:,} short texts, chars {chars}, similarity {similarity}"
-        table.append(Row(f"{name}, a million", mine, peers, None, "lower", unit="cpu s"))
-        table.append(Row(f"{name}, matching", mine, (), None, "lower", "matching", "cpu s"))
+        table.append(Row(f"{name}, a million", own, peers, None, "lower", unit="cpu s"))
+        table.append(Row(f"{name}, matching", own, (), None, "lower", "matching", "cpu s"))
     return table
 
 
@@ -89,14 +89,14 @@ def ours(n: int, chars: int, similarity: float) -> dict[str, Any]:
 
     recipe, texts = nd.Recipe(tokens="chars", ngram=chars), make(n)
     for part in (texts[:100], texts):
-        begun, wall = time.process_time(), time.perf_counter()
+        start, wall = time.process_time(), time.perf_counter()
         features, offsets = feature_sets(part, recipe)
         made = time.process_time()
         sets = FeatureSets(features, offsets, np.zeros((len(part), 1), np.uint64))
         kept = similar_greedy(sets, np.arange(len(part)), Match(similarity))[0]
         done, wall = time.process_time(), time.perf_counter() - wall
     return {
-        "value": (done - begun) / n * 1e6,
+        "value": (done - start) / n * 1e6,
         "matching": done - made,
         "seconds": wall,
         "kept": int((kept == np.arange(n)).sum()),
@@ -135,10 +135,10 @@ def outcome(
 ) -> dict[str, Any]:
     few = min(len(texts), 3_000)
     exact = dropped_exactly(texts[:few], chars, similarity)
-    found = sum(a and b for a, b in zip(exact, dropped, strict=False))
+    count = sum(a and b for a, b in zip(exact, dropped, strict=False))
     return {
         "value": seconds / len(texts) * 1e6,
-        "recall": found / max(1, sum(exact)),
+        "recall": count / max(1, sum(exact)),
         "kept": len(dropped) - sum(dropped),
     }
 
@@ -147,7 +147,7 @@ def datasketch(n: int, chars: int, similarity: float) -> dict[str, Any]:
     from datasketch import MinHash, MinHashLSH
 
     texts = make(n)
-    begun = time.process_time()
+    start = time.process_time()
     index = MinHashLSH(threshold=similarity, num_perm=PERMUTATIONS)
     features = ([each.encode() for each in shingles(text, chars)] for text in texts)
     sketches: list[MinHash] = []
@@ -158,17 +158,17 @@ def datasketch(n: int, chars: int, similarity: float) -> dict[str, Any]:
         sketches.append(sketch)
         if not dropped[-1]:
             index.insert(row, sketch, check_duplication=False)
-    return outcome(dropped, texts, chars, similarity, time.process_time() - begun)
+    return outcome(dropped, texts, chars, similarity, time.process_time() - start)
 
 
 def rensa(n: int, chars: int, similarity: float) -> dict[str, Any]:
     from rensa import RMinHashDeduplicator
 
     texts = make(n)
-    begun = time.process_time()
+    start = time.process_time()
     deduplicator = RMinHashDeduplicator(threshold=similarity, num_perm=PERMUTATIONS, use_lsh=True)
     kept = deduplicator.add_pairs(
         (str(row), shingles(text, chars)) for row, text in enumerate(texts)
     )
     dropped = [not each for each in kept]
-    return outcome(dropped, texts, chars, similarity, time.process_time() - begun)
+    return outcome(dropped, texts, chars, similarity, time.process_time() - start)

@@ -47,10 +47,10 @@ DISK_PART = 250_000
 
 def rows(quick: bool) -> list[Row]:
     """A row for every figure, against the peers."""
-    found = []
+    report_rows = []
     lower: dict[str, Any] = {"better": "lower"}
     for n in [5_000] if quick else [100_000, 1_000_000]:
-        mine = Measurement.of(CASE, "ours", OURS, n=n)
+        own = Measurement.of(CASE, "ours", OURS, n=n)
         here = [name for name in PEERS if n <= SLOW_ROWS or name not in SLOW_PEERS]
         peers, documented = (
             tuple(
@@ -61,32 +61,32 @@ def rows(quick: bool) -> list[Row]:
             for shown in (False, True)
         )
         at = f"index by similarity, n = {n:,}"
-        found += [
-            Row(f"{at}: a right answer, cpu", mine, peers, 20, unit="us", **lower),
-            Row(f"{at}: candidates, cpu", mine, peers, key="asked_us", unit="us", **lower),
-            Row(f"{at}: looking up alone, cpu", mine, peers, key="look_us", unit="us", **lower),
-            Row(f"{at}: batch", mine, (), 40, key="batch_us", unit="us", **lower),
-            Row(f"{at}: single query", mine, (), 300, key="single_us", unit="us", **lower),
-            Row(f"{at}: add_if_new, on disk", mine, (), 66, key="new_us", unit="us", **lower),
-            Row(f"{at}: build, cpu", mine, peers, key="build_us", unit="us", **lower),
-            Row(f"{at}: memory", mine, peers, key="bytes_per_row", unit="B/row", **lower),
-            Row(f"{at}: saved", mine, (), key="disk_bytes_per_row", unit="B/row", **lower),
-            Row(f"{at}: recall, 0.8 to 0.9", mine, peers, key="recall", unit=""),
-            Row(f"{at}: recall, exactly 0.8", mine, peers, key="recall_at", unit=""),
-            Row(f"{at}: precision of candidates", mine, peers, key="precision", unit=""),
-            Row(f"{at}: documented settings", mine, documented, unit="us", **lower),
+        report_rows += [
+            Row(f"{at}: a right answer, cpu", own, peers, 20, unit="us", **lower),
+            Row(f"{at}: candidates, cpu", own, peers, key="asked_us", unit="us", **lower),
+            Row(f"{at}: looking up alone, cpu", own, peers, key="look_us", unit="us", **lower),
+            Row(f"{at}: batch", own, (), 40, key="batch_us", unit="us", **lower),
+            Row(f"{at}: single query", own, (), 300, key="single_us", unit="us", **lower),
+            Row(f"{at}: add_if_new, on disk", own, (), 66, key="new_us", unit="us", **lower),
+            Row(f"{at}: build, cpu", own, peers, key="build_us", unit="us", **lower),
+            Row(f"{at}: memory", own, peers, key="bytes_per_row", unit="B/row", **lower),
+            Row(f"{at}: saved", own, (), key="disk_bytes_per_row", unit="B/row", **lower),
+            Row(f"{at}: recall, 0.8 to 0.9", own, peers, key="recall", unit=""),
+            Row(f"{at}: recall, exactly 0.8", own, peers, key="recall_at", unit=""),
+            Row(f"{at}: precision of candidates", own, peers, key="precision", unit=""),
+            Row(f"{at}: documented settings", own, documented, unit="us", **lower),
         ]
     for n, size in DISK[: 0 if quick else None]:
         run = Measurement.of(CASE, "disk", OURS, n=n, size=size)
         at = f"index by similarity on disk, {n:,} of {size} features"
-        found += [
+        report_rows += [
             Row(f"{at}: batch", run, unit="us", **lower),
             Row(f"{at}: single query", run, key="single_us", unit="us", **lower),
             Row(f"{at}: opening", run, (), 0.2, key="opening_s", unit="s", **lower),
             Row(f"{at}: size", run, key="disk_bytes_per_row", unit="B/row", **lower),
             Row(f"{at}: memory of compact()", run, key="compact_mb", unit="MB", **lower),
         ]
-    return found
+    return report_rows
 
 
 def mixed(texts: list[str], count: int) -> list[str]:
@@ -135,10 +135,10 @@ def ours(n: int) -> dict[str, Any]:
 
     def ask(asked: list[str]) -> list[list[int]]:
         table = index.query_batch(asked)
-        found: list[list[int]] = [[] for _ in asked]
+        result: list[list[int]] = [[] for _ in asked]
         for row, number in zip(table["row"].to_pylist(), table["id"].to_pylist(), strict=True):
-            found[row].append(number)
-        return found
+            result[row].append(number)
+        return result
 
     new, new_cpu = _new(near_texts.make(NEW, seed=5))
     return near_texts.quality(texts, ask) | {
@@ -215,7 +215,7 @@ def disk(n: int, size: int) -> dict[str, Any]:
             index.compact()
         built, passed = built + time.process_time() - start, time.perf_counter() - passed
         index.close()
-        held = sum(path.stat().st_blocks * 512 for path in folder.rglob("*"))
+        nbytes = sum(path.stat().st_blocks * 512 for path in folder.rglob("*"))
         opening, opening_cpu = _opening(folder / "i")
         index = neardup.DurableIndex.open(folder / "i", similarity=0.8, readonly=True)
         planted = len(queries)
@@ -224,7 +224,7 @@ def disk(n: int, size: int) -> dict[str, Any]:
         rounds = []
         for _ in range(3):
             start = time.thread_time()
-            found = index.query_batch(queries, workers=1)
+            hits = index.query_batch(queries, workers=1)
             rounds.append(time.thread_time() - start)
         singles = []
         for query in queries[:: max(1, len(queries) // SINGLE)]:
@@ -242,9 +242,9 @@ def disk(n: int, size: int) -> dict[str, Any]:
         "build_cpu_us": built / n * 1e6,
         "compact_s": passed,
         "compact_mb": peak.bytes / 1e6,
-        "disk_bytes_per_row": held / n,
+        "disk_bytes_per_row": nbytes / n,
         "peak_bytes_per_row": memory("VmHWM") / n,
-        "recall": len(set(found["row"].to_pylist()) & set(range(planted))) / planted,
+        "recall": len(set(hits["row"].to_pylist()) & set(range(planted))) / planted,
         "rows": n,
     }
 

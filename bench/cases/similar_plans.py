@@ -28,18 +28,18 @@ POINTS = (
 
 def rows(quick: bool) -> list[Row]:
     """A row for every point and form, beside its plan."""
-    found = []
+    report_rows = []
     lower: dict[str, Any] = {"better": "lower"}
     for n, features, similarity, measure in POINTS[: 3 if quick else None]:
         options = {"n": n, "features": features, "similarity": similarity, "measure": measure}
         run = Measurement.of(CASE, "ours", OURS, **options)
         at = f"plan by similarity, n = {n:,}, {features:,} features, {measure} {similarity}"
-        found += [
+        report_rows += [
             Row(f"{at}: a query", run, unit="us", **lower),
             Row(f"{at}: planned", run, key="planned_us", unit="us", **lower),
             Row(f"{at}: bytes", run, key="bytes_per_row", unit="B/row", **lower),
         ]
-    return found
+    return report_rows
 
 
 def ours(n: int, features: int, similarity: float, measure: str) -> dict[str, Any]:

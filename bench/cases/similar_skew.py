@@ -32,18 +32,18 @@ SHAPES = ("uniform", "equal", "variants", "everywhere", "crowded")
 
 def rows(quick: bool) -> list[Row]:
     """A row for what a hit costs, and for what a limit saves, by shape."""
-    found = []
+    report_rows = []
     lower: dict[str, Any] = {"better": "lower"}
     for shape in SHAPES:
         n = 20_000 if quick else EQUAL if shape == "equal" else 300_000
         run = Measurement.of(CASE, "ours", OURS, n=n, shape=shape)
         at = f"skewed index by similarity, n = {n:,}: {shape}"
-        found += [
+        report_rows += [
             Row(f"{at}, a hit", run, unit="us", **lower),
             Row(f"{at}, limited query", run, key="limited_us", unit="us", **lower),
             Row(f"{at}, limited batch", run, key="batch_mb", unit="MB", **lower),
         ]
-    return found
+    return report_rows
 
 
 def make(n: int, shape: str, random: Any) -> Any:
@@ -58,15 +58,15 @@ def make(n: int, shape: str, random: Any) -> Any:
         chosen = np.argsort(random.random((min(n, CROWDED), 60)), axis=1)[:, :40]
         return common[chosen]
     if shape in {"equal", "variants"}:
-        found = np.repeat(own(1, FEATURES), n, axis=0)
+        result = np.repeat(own(1, FEATURES), n, axis=0)
         for _ in range(12 if shape == "variants" else 0):
-            found[np.arange(n), random.integers(0, FEATURES, n)] = own(n)
-        return found
-    found = own(n, FEATURES)
-    found[:, : FEATURES // 5] = common[random.integers(0, 2_000, (n, FEATURES // 5))]
+            result[np.arange(n), random.integers(0, FEATURES, n)] = own(n)
+        return result
+    result = own(n, FEATURES)
+    result[:, : FEATURES // 5] = common[random.integers(0, 2_000, (n, FEATURES // 5))]
     if shape == "everywhere":
-        found[:, :30] = common[:30]
-    return found
+        result[:, :30] = common[:30]
+    return result
 
 
 def ours(n: int, shape: str) -> dict[str, Any]:

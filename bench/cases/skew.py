@@ -221,10 +221,10 @@ def grouped(sets: Any, words: Any, way: str) -> int:
     from neardup.similarity.join import similar_components, similar_greedy
 
     rows_of = np.arange(len(sets))
-    found = {
+    result = {
         "greedy": lambda: similar_greedy(sets, rows_of, Match(0.8))[0],
         "components": lambda: similar_components(sets, Match(0.8)),
         "distance-greedy": lambda: neardup.greedy(words, distance=3),
         "distance-components": lambda: neardup.components(words, distance=3),
     }[way]()
-    return int((found == rows_of).sum())
+    return int((result == rows_of).sum())

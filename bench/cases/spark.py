@@ -57,16 +57,16 @@ spark.eventLog.compress false
 
 def rows(quick: bool) -> list[Row]:
     """Time, bytes and tasks of each engine at each size."""
-    asked = os.environ.get("NEARDUP_BENCH_SPARK")
+    queries = os.environ.get("NEARDUP_BENCH_SPARK")
     sizes = {"near": [1 << 14 if quick else 1 << 20], "alike": [1000 if quick else 10**5]}
     masters = MASTERS
-    if asked == "large":
+    if queries == "large":
         sizes["near"].append(1 << 23)
         sizes["alike"].append(10**6)
         masters += EXECUTORS
-    elif asked == "huge":
+    elif queries == "huge":
         sizes, masters = {"near": [1 << 26], "short": [10**7]}, MASTERS[:2]
-    elif asked == "order":
+    elif queries == "order":
         count = 1 << 14 if quick else 1 << 22
         sizes, masters = {"ordered": [count], "ordered_at_once": [count]}, MASTERS[1:]
     table = []
@@ -210,26 +210,26 @@ def _measured(table: Any, master: str, here: Any, there: Any) -> dict[str, Any]:
         folder = Path(name)
         pq.write_table(table, folder / "in.parquet", row_group_size=1 << 17)
         pq.write_table(table.slice(0, 1000), folder / "first.parquet")
-        wanted = here(table)  # also compiles what is not compiled
+        expected = here(table)  # also compiles what is not compiled
         if master == "here":
             with _peak() as peak:
                 begin, used = time.perf_counter(), _used(os.getpid())
-                found = here(pq.read_table(folder / "in.parquet"))
+                result = here(pq.read_table(folder / "in.parquet"))
                 seconds, cpu = time.perf_counter() - begin, _used(os.getpid()) - used
-            told = {}
+            messages = {}
         else:
             with _session(master, folder) as session, _peak() as peak:
                 there(session.read.parquet(str(folder / "first.parquet")))
                 before = _told(folder)
                 begin, used = time.perf_counter(), _used(os.getpid())
-                found = there(session.read.parquet(str(folder / "in.parquet")))
+                result = there(session.read.parquet(str(folder / "in.parquet")))
                 seconds, cpu = time.perf_counter() - begin, _used(os.getpid()) - used
-            told = {
+            messages = {
                 key: value - before.get(key, 0) * (key != "largest")
                 for key, value in _told(folder).items()
             }
-    known = {"value": seconds, "cpu": cpu, "exact": found == wanted, "peak_gib": peak[0] / GIB}
-    return known | told | ({"worker_gib": peak[1] / GIB} if peak[1] else {})
+    known = {"value": seconds, "cpu": cpu, "exact": result == expected, "peak_gib": peak[0] / GIB}
+    return known | messages | ({"worker_gib": peak[1] / GIB} if peak[1] else {})
 
 
 @contextmanager
@@ -266,19 +266,19 @@ def _told(folder: Path) -> dict[str, float]:
 @contextmanager
 def _peak() -> Iterator[list[int]]:
     """The greatest resident bytes of this process with all below it, and of one executor so."""
-    found, stop = [0, 0], threading.Event()
+    result, stop = [0, 0], threading.Event()
 
     def watch() -> None:
         while True:
-            found[0] = max(found[0], _resident(os.getpid()))
-            found[1] = max([found[1], *map(_resident, _executors(os.getpid()))])
+            result[0] = max(result[0], _resident(os.getpid()))
+            result[1] = max([result[1], *map(_resident, _executors(os.getpid()))])
             if stop.wait(0.2):
                 break
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        yield found
+        yield result
     finally:
         stop.set()
         watcher.join()
@@ -291,7 +291,7 @@ def _executors(process: int) -> list[int]:
         own = [x for x in below if b"ExecutorBackend" in Path(f"/proc/{x}/cmdline").read_bytes()]
     except OSError:
         return []
-    return own + [found for x in below if x not in own for found in _executors(x)]
+    return own + [result for x in below if x not in own for result in _executors(x)]
 
 
 def _below(process: int) -> list[int]:

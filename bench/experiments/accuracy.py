@@ -92,10 +92,10 @@ def measured(name: str, most: int | None, prepared: dict[str, Any]) -> Iterator[
     for threshold in THRESHOLDS:
         for label, worker, options in METHODS:
             home = worker if worker in environments.PEERS else OURS
-            found = call(home, worker, name=name, most=most, threshold=threshold, **options)
+            result = call(home, worker, name=name, most=most, threshold=threshold, **options)
             line = {"corpus": name, "threshold": threshold, "method": label}
-            yield line | {"documents": prepared["documents"]} | found
-            sys.stderr.write(f"{name} {threshold} {label}: {found}\n")
+            yield line | {"documents": prepared["documents"]} | result
+            sys.stderr.write(f"{name} {threshold} {label}: {result}\n")
 
 
 def call(environment: str, worker: str, **options: Any) -> Any:
@@ -276,9 +276,9 @@ def labels(name: str, most: int | None) -> list[dict[str, Any]]:
         recipe = neardup.Recipe(tokens=tokens, ngram=ngram)
         table = neardup.similar_pairs(texts, thresholds[0], recipe=recipe)
         pairs = zip(*(table[side].to_pylist() for side in ("left", "right")), strict=True)
-        found = dict(zip(pairs, table["similarity"].to_pylist(), strict=True))
+        matches = dict(zip(pairs, table["similarity"].to_pylist(), strict=True))
         for threshold in thresholds:
-            chosen = {pair for pair, score in found.items() if score >= threshold}
+            chosen = {pair for pair, score in matches.items() if score >= threshold}
             hits = len(chosen & truth)
             precision, recall = hits / max(1, len(chosen)), hits / max(1, len(truth))
             features = f"{ngram} {tokens}"

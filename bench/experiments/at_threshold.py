@@ -42,12 +42,12 @@ def main() -> int:
     for name, bands, rows_a_band in BANDS:
         promised = 1 - (1 - SIMILARITY**rows_a_band) ** bands
         for peer in ("datasketch", "rensa"):
-            found = call(peer, pairs=pairs, bands=bands, rows=rows_a_band)
-            rows.append((f"{peer}, {name}", f"{promised:.3f}", f"{found / pairs:.3f}"))
-    found = ours(pairs)
-    rows.append(("neardup, exact (the default)", "1", f"{found / pairs:.3f}"))
+            matches = call(peer, pairs=pairs, bands=bands, rows=rows_a_band)
+            rows.append((f"{peer}, {name}", f"{promised:.3f}", f"{matches / pairs:.3f}"))
+    matches = ours(pairs)
+    rows.append(("neardup, exact (the default)", "1", f"{matches / pairs:.3f}"))
     lines = [f"| search | promised | found of {pairs:,} |", "|---|---:|---:|"]
-    lines += [f"| {name} | {promised} | {found} |" for name, promised, found in rows]
+    lines += [f"| {name} | {promised} | {matches} |" for name, promised, matches in rows]
     table = "\n".join(lines)
     text = PAGE.read_text("utf-8")
     before, _, rest = text.partition(BEGIN)
@@ -79,7 +79,7 @@ def datasketch(pairs: int, bands: int, rows: int) -> int:
     from datasketch import MinHash, MinHashLSH
 
     index = MinHashLSH(num_perm=bands * rows, params=(bands, rows))
-    found = 0
+    result = 0
     for number, (left, right) in enumerate(planted(pairs)):
         sketches = []
         for words in (left, right):
@@ -87,8 +87,8 @@ def datasketch(pairs: int, bands: int, rows: int) -> int:
             sketch.update_batch([word.encode() for word in words])
             sketches.append(sketch)
         index.insert(number, sketches[0])
-        found += number in index.query(sketches[1])
-    return found
+        result += number in index.query(sketches[1])
+    return result
 
 
 def rensa(pairs: int, bands: int, rows: int) -> int:
@@ -96,7 +96,7 @@ def rensa(pairs: int, bands: int, rows: int) -> int:
     from rensa import RMinHash, RMinHashLSH
 
     index = RMinHashLSH(SIMILARITY, bands * rows, bands)
-    found = 0
+    result = 0
     for number, (left, right) in enumerate(planted(pairs)):
         sketches = []
         for words in (left, right):
@@ -104,8 +104,8 @@ def rensa(pairs: int, bands: int, rows: int) -> int:
             sketch.update(words)
             sketches.append(sketch)
         index.insert(number, sketches[0])
-        found += number in index.query(sketches[1])
-    return found
+        result += number in index.query(sketches[1])
+    return result
 
 
 def ours(pairs: int) -> int:

@@ -100,7 +100,7 @@ def measure(name: str, texts: list[str], taken: int, seeds: int) -> None:
     left, right, score = (table[x].to_numpy() for x in ("left", "right", "similarity"))
     generator, scale = np.random.default_rng(7), n * (n - 1) / (taken * (taken - 1))
     print(f"{name}: {n:,} documents, samples of {taken:,}, {seeds} seeds")
-    found: dict[tuple[float, str], list[tuple[float, float]]] = {}
+    results: dict[tuple[float, str], list[tuple[float, float]]] = {}
     for _ in range(seeds):
         chosen = np.zeros(n, np.bool_)
         chosen[generator.choice(n, taken, replace=False)] = True
@@ -113,11 +113,11 @@ def measure(name: str, texts: list[str], taken: int, seeds: int) -> None:
                 ("groups", by_groups(one[at], group)),
                 ("paired", by_documents(one[at], other[at])),
             ):
-                found.setdefault((level, kind), []).append((low * scale, high * scale))
+                results.setdefault((level, kind), []).append((low * scale, high * scale))
     for level in LEVELS:
         truth = int((score >= level - 1e-9).sum())
         for kind in ("groups", "paired"):
-            ends = found[level, kind]
+            ends = results[level, kind]
             above = sum(high < truth for _, high in ends)
             below = sum(low > truth for low, _ in ends)
             width = np.median([high / low if low else math.inf for low, high in ends])

@@ -57,9 +57,9 @@ def page(article: str, around: tuple[str, str]) -> str:
 
 def changed(article: str) -> str:
     """One word in fifty is another."""
-    found = article.split()
-    found[25::50] = [f"x{at}" for at in range(len(found[25::50]))]
-    return " ".join(found)
+    result = article.split()
+    result[25::50] = [f"x{at}" for at in range(len(result[25::50]))]
+    return " ".join(result)
 
 
 def mean(pairs: list[tuple[str, str]], extract: str) -> float:
@@ -77,13 +77,13 @@ def site(folder: str) -> None:
     print(f"{folder}: {len(pages)} of {len(files)} pages, {nbytes / 1e6:.1f} MB")
     for extract in READ:
         extracted(pages[0], extract)
-        begun = time.process_time()
+        start = time.process_time()
         texts = [extracted(each, extract) for each in pages]
-        seconds = time.process_time() - begun
+        seconds = time.process_time() - start
         pairs = list(itertools.combinations(texts, 2))
-        found = statistics.mean(nd.compare(one, two).jaccard or 0.0 for one, two in pairs)
+        matches = statistics.mean(nd.compare(one, two).jaccard or 0.0 for one, two in pairs)
         rate = "" if extract == "none" else f"{nbytes / seconds / 1e6:8.1f} MB/s"
-        print(f"    {extract:12}  {found:6.3f}  {rate}", flush=True)
+        print(f"    {extract:12}  {matches:6.3f}  {rate}", flush=True)
 
 
 def main() -> None:

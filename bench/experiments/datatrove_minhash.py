@@ -166,30 +166,30 @@ def _judge(folder: Path) -> None:
         near += zip(left[exact].tolist(), right[exact].tolist(), strict=True)
     print(f"{len(near):,} pairs at {THRESHOLD} by datatrove's own shingles")
     for way in WAYS:
-        gone, cluster = _decided(folder / way / "removed", where)
+        removed, cluster = _decided(folder / way / "removed", where)
         together = sum(a in cluster and cluster[a] == cluster.get(b) for a, b in near)
-        left = sum(a not in gone and b not in gone for a, b in near)
-        alone = sum(best[at] < THRESHOLD for at in gone)
-        far = sum(best[at] < LOOSE for at in gone)
+        left = sum(a not in removed and b not in removed for a, b in near)
+        alone = sum(best[at] < THRESHOLD for at in removed)
+        far = sum(best[at] < LOOSE for at in removed)
         print(
-            f"{way}: removed {len(gone):,}; of the pairs {together / len(near):.4f} in one cluster,"
-            f" {left / len(near):.4f} both kept;"
-            f" of the removed {alone:,} ({alone / len(gone):.1%}) have no partner at {THRESHOLD},"
-            f" {far:,} none at {LOOSE}"
+            f"{way}: removed {len(removed):,}; of the pairs {together / len(near):.4f} in one"
+            f" cluster, {left / len(near):.4f} both kept;"
+            f" of the removed {alone:,} ({alone / len(removed):.1%}) have no partner at"
+            f" {THRESHOLD}, {far:,} none at {LOOSE}"
         )
 
 
 def _decided(folder: Path, where: dict[tuple[int, int], int]) -> tuple[set[int], dict[int, int]]:
     """Documents that are removed, and the cluster of each that is in one."""
-    gone: set[int] = set()
+    removed: set[int] = set()
     cluster: dict[int, int] = {}
     for rank in range(TASKS):
         file = folder / f"{rank:06d}.remove"
         if file.exists():
-            gone |= {where[rank, at] for at in np.fromfile(file, "<u4").tolist()}
+            removed |= {where[rank, at] for at in np.fromfile(file, "<u4").tolist()}
         pairs = np.fromfile(file.with_suffix(".clusters"), "<u4").reshape(-1, 2).tolist()
         cluster |= {where[rank, at]: number for at, number in pairs}
-    return gone, cluster
+    return removed, cluster
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ def main() -> None:
     facts = corpora.speed_corpus(target_mb)
     print(f"{facts['documents']:,} documents, {facts['text_mb']} MB: {facts['what']}\n")
     array = text_array(corpora.read_texts(facts["path"]))
-    seconds, found = measure(array)
+    seconds, result = measure(array)
     print("| | MB a processor second, median (least to most) |\n|---|---:|")
     for way, taken in seconds.items():
         rates = sorted(facts["text_mb"] / second for second in taken)
@@ -124,13 +124,13 @@ def main() -> None:
         "\n|---|---:|---:|---:|---:|---:|"
     )
     for way in (JOINED, COMBINED):
-        print(f"| {NAMES[way]} | {' | '.join(quality(*found[way]))} |")
+        print(f"| {NAMES[way]} | {' | '.join(quality(*result[way]))} |")
 
 
 def measure(array: Any) -> tuple[dict[int, list[float]], dict[int, tuple[Any, Any]]]:
     """Processor seconds of each round by way, taking turns; and all features and fingerprints."""
     seconds: dict[int, list[float]] = {way: [] for way in NAMES}
-    found = {}
+    results = {}
     for round_ in range(1 + ROUNDS):  # the first one compiles
         for way, taken in seconds.items():
             start = time.process_time()
@@ -138,8 +138,8 @@ def measure(array: Any) -> tuple[dict[int, list[float]], dict[int, tuple[Any, An
             if round_:
                 taken.append(time.process_time() - start)
             features, words = (np.concatenate(column) for column in zip(*parts, strict=True))
-            found[way] = features, words
-    return seconds, found
+            results[way] = features, words
+    return seconds, results
 
 
 def hashed(array: Any, way: int) -> Iterator[tuple[Any, Any]]:

@@ -42,10 +42,10 @@ Answer = list[tuple[int, Any, Any]]
 def answers(index: Any, queries: list[Any]) -> Answer:
     """(row, id, closeness) of the batch and of the first few, one by one."""
     batch = index.query_batch(queries)
-    found = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    table = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
     for row, query in enumerate(queries[:: max(1, len(queries) // SINGLE)]):
-        found += [(row + len(queries), *hit) for hit in index.query(query)]
-    return found
+        table += [(row + len(queries), *hit) for hit in index.query(query)]
+    return table
 
 
 def touched(file: SegmentFile, rows: list[int]) -> set[tuple[str, int]]:

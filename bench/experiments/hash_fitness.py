@@ -68,16 +68,16 @@ def table() -> str:
         f"{kind}: bias | distance" for kind in kinds
     )
     lines = [head + " | fit |", "|---" * (4 + 2 * len(kinds)) + "|"]
-    for found in HASHES.values():
-        for bits in widths(found):
+    for result in HASHES.values():
+        for bits in widths(result):
             cells, fit = [], True
             for tokens in kinds.values():
-                values = hash_features(found, tokens)
-                hashes = [expanded(value, found.bits, bits) for value in values]
+                values = hash_features(result, tokens)
+                hashes = [expanded(value, result.bits, bits) for value in values]
                 mean, worst = unrelated_distance(hashes, bits), bias(hashes, bits)
                 fit = fit and mean >= LEAST_DISTANCE and worst <= MOST_BIAS
                 cells += [f"{worst:.3f}", f"{mean:.1f}"]
-            row = [f"`{found.name}`", str(found.bits), str(bits), *cells, "yes" if fit else "no"]
+            row = [f"`{result.name}`", str(result.bits), str(bits), *cells, "yes" if fit else "no"]
             lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines)
 

@@ -26,14 +26,14 @@ TABLES = 4
 
 def keys(values: np.ndarray, first: int) -> list[list[bytes]]:
     """Of each table: its number, 16 bits of the fingerprint, the row's number; big-endian."""
-    found = []
+    results = []
     for table in range(TABLES):
         rows = np.empty(len(values), [("table", "u1"), ("block", ">u2"), ("number", ">u4")])
         rows["table"] = table
         rows["block"] = values >> np.uint64(16 * table) & np.uint64(0xFFFF)
         rows["number"] = np.arange(first, first + len(values))
-        found.append([row.tobytes() for row in rows])
-    return found
+        results.append([row.tobytes() for row in rows])
+    return results
 
 
 def rows_of_lmdb(folder: str, values: np.ndarray, queries: np.ndarray) -> tuple[float, float]:
@@ -62,10 +62,10 @@ def rows_of_lmdb(folder: str, values: np.ndarray, queries: np.ndarray) -> tuple[
                     if (int.from_bytes(value, "big") ^ query).bit_count() <= DISTANCE:
                         near.add(key[3:])
             hits += len(near)
-    asked = (time.perf_counter() - start) / len(queries) * 1e6
+    microseconds = (time.perf_counter() - start) / len(queries) * 1e6
     if hits < len(queries):
         raise AssertionError(hits)
-    return added, asked
+    return added, microseconds
 
 
 def ours(folder: str, values: np.ndarray, queries: np.ndarray) -> tuple[float, float]:
@@ -77,11 +77,11 @@ def ours(folder: str, values: np.ndarray, queries: np.ndarray) -> tuple[float, f
             index.add(numbers, values[numbers])
             index.commit()
         added = len(values) / (time.perf_counter() - start)
-        asked = queries.tolist()
-        index.query(asked[0])
+        numbers = queries.tolist()
+        index.query(numbers[0])
         start = time.perf_counter()
-        hits = sum(len(index.query(query)) for query in asked)
-        return added, (time.perf_counter() - start) / len(asked) * 1e6 if hits else 0.0
+        hits = sum(len(index.query(query)) for query in numbers)
+        return added, (time.perf_counter() - start) / len(numbers) * 1e6 if hits else 0.0
 
 
 def main() -> None:
@@ -94,9 +94,12 @@ def main() -> None:
         ours(str(Path(folder, "warm")), values[:300_000], queries[:5])
         for name, measure in (("rows of LMDB", rows_of_lmdb), ("DurableIndex", ours)):
             Path(folder, name).mkdir()
-            added, asked = measure(str(Path(folder, name)), values, queries)
+            added, microseconds = measure(str(Path(folder, name)), values, queries)
             size = sum(path.stat().st_size for path in Path(folder, name).rglob("*"))
-            print(f"{name}: {added:,.0f} adds/s, {asked:.1f} us a query, {size / count:.0f} B/row")
+            print(
+                f"{name}: {added:,.0f} adds/s, {microseconds:.1f} us a query,"
+                f" {size / count:.0f} B/row"
+            )
 
 
 if __name__ == "__main__":

@@ -52,10 +52,10 @@ def main() -> None:
     sample: list[dict[str, Any]] = []
     for path in options.collections:
         documents, questions = split(documents_of(Path(path)))
-        found = findings(documents, questions)
-        left = [sum(row[f"leak {share}"] for row in found) for share in COMMON]
-        sys.stdout.write(f"{path}: {len(documents)} documents, {len(found)} findings, {left}\n")
-        sample += drawn(Path(path), found, documents, questions, options.sample)
+        result = findings(documents, questions)
+        left = [sum(row[f"leak {share}"] for row in result) for share in COMMON]
+        sys.stdout.write(f"{path}: {len(documents)} documents, {len(result)} findings, {left}\n")
+        sample += drawn(Path(path), result, documents, questions, options.sample)
     if options.judge:
         lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in sample)
         Path(options.judge).write_text("".join(lines), encoding="utf8")
@@ -103,7 +103,7 @@ def findings(documents: list[str], questions: list[str]) -> list[dict[str, Any]]
             rows = ({"id": str(row), "text": text} for row, text in enumerate(texts))
             lines = "".join(json.dumps(row) + "\n" for row in rows)
             Path(folder, f"{name}.jsonl").write_text(lines, encoding="utf8")
-        found: list[dict[str, Any]] = []
+        results: list[dict[str, Any]] = []
         for share in COMMON:
             table = Path(folder, f"{share}.csv")
             options = ["--id", "id", "--common", share, "--found", str(table)]
@@ -111,10 +111,10 @@ def findings(documents: list[str], questions: list[str]) -> list[dict[str, Any]]
             app(["decontaminate", *inputs, *options], standalone_mode=False)
             with table.open(encoding="utf8", newline="") as file:
                 rows = list(csv.DictReader(file))
-            found = found or rows
-            for row, own in zip(found, rows, strict=True):
+            results = results or rows
+            for row, own in zip(results, rows, strict=True):
                 row[f"leak {share}"] = own["leak"] == "True"
-    return found
+    return results
 
 
 def drawn(

@@ -31,9 +31,9 @@ def main(path: str) -> None:
         recipe = neardup.Recipe(tokens=tokens)
         some = texts if in_kernel(tokens) else texts[:SLOW]
         neardup.fingerprints(some[:50], recipe)  # compiles
-        begun = time.process_time()
+        start = time.process_time()
         neardup.fingerprints(some, recipe, workers=1)
-        spent = time.process_time() - begun
+        spent = time.process_time() - start
         print(f"{tokens:20} {sum(map(len, some)) / 1e6 / spent:8.1f} MB/s")
 
 

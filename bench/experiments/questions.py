@@ -110,12 +110,12 @@ def texts_of(name: str) -> list[str]:
 
 
 def messages(language: str) -> list[str]:
-    found: dict[str, None] = {}
+    results: dict[str, None] = {}
     for path in sorted(Path(f"/usr/share/locale/{language}/LC_MESSAGES").glob("*.mo")):
         with path.open("rb") as file:
             catalogue = gettext.GNUTranslations(file)._catalog  # type: ignore[attr-defined]  # noqa: SLF001
-        found |= dict.fromkeys(str(text) for text in catalogue.values() if "\n" not in str(text))
-    return list(found)
+        results |= dict.fromkeys(str(text) for text in catalogue.values() if "\n" not in str(text))
+    return list(results)
 
 
 def sentences(texts: list[str]) -> list[str]:
@@ -129,11 +129,11 @@ def sentences(texts: list[str]) -> list[str]:
     some = parts[:: len(parts) // 1000 + 1]
     unspaced = sum(map(is_unspaced, some)) > 0.2 * len(some)
     low, high = (6, 20) if unspaced else (6, 14)
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for part in parts:
         if low <= len(words_of(part)) <= high and is_unspaced(part) == unspaced:
-            found.setdefault(" ".join(words_of(part)).casefold(), part)
-    return list(found.values())
+            results.setdefault(" ".join(words_of(part)).casefold(), part)
+    return list(results.values())
 
 
 def planted_set(language: str, kind: str, most: int) -> tuple[list[str], list[tuple[str, int]]]:
@@ -172,11 +172,11 @@ def judged(
         same = planted and labels[one][1] == labels[other][1]
         right += same or agreement(texts[one], texts[other]) >= 0.8
     copies = [label for label in labels if label[0] == "e"]
-    found = sum(
+    count = sum(
         kept_by.get(("b", row), ("b", row)) == kept_by.get(("e", row), ("e", row))
         for _, row in copies
     )
-    return found / len(copies), right / max(1, len(kept_by))
+    return count / len(copies), right / max(1, len(kept_by))
 
 
 def planted(small: bool) -> None:
@@ -185,10 +185,10 @@ def planted(small: bool) -> None:
         sets = {name: planted_set(name, kind, most[kind]) for name in (*CORPORA, *CATALOGUES)}
         print(f"\n{kind}, --edits {AIMS[kind]}\n\n| question | {' | '.join(sets)} |")
         print(f"|---|{'---|' * len(sets)}")
-        for title, asked in QUESTIONS.items():
+        for title, question in QUESTIONS.items():
             cells = []
             for texts, labels in sets.values():
-                recall, precision = judged(texts, labels, asked)
+                recall, precision = judged(texts, labels, question)
                 low = 0 < precision < 0.995  # 0 where nothing is dropped
                 cells.append(f"{recall:.2f}" + (f" / {precision:.3f}" if low else ""))
             print(f"| {title} | {' | '.join(cells)} |", flush=True)
@@ -213,8 +213,8 @@ def lengths() -> None:
             texts, labels = planted_set(language, kind, 1000)
             words = np.median([len(words_of(text)) for text in texts])
             cells = []
-            for asked in BY_LENGTH.values():
-                recall, precision = judged(texts, labels, asked)
+            for question in BY_LENGTH.values():
+                recall, precision = judged(texts, labels, question)
                 low = 0 < precision < 0.995
                 cells.append(f"{recall:.2f}" + (f" / {precision:.2f}" if low else ""))
             print(f"| {language} | {words:.0f} | {' | '.join(cells)} |", flush=True)
@@ -244,8 +244,8 @@ def f1(texts: list[str], truth: list[str], asked: nd.Question) -> tuple[float, f
 def labels() -> None:
     sets = {name: clusters_of(name) for name in LABELLED}
     print(f"\n| question | {' | '.join(sets)} |\n|---|{'---|' * len(sets)}")
-    for title, asked in QUESTIONS.items():
-        cells = ["{:.3f} ({:.2f}, {:.2f})".format(*f1(*each, asked)) for each in sets.values()]
+    for title, question in QUESTIONS.items():
+        cells = ["{:.3f} ({:.2f}, {:.2f})".format(*f1(*each, question)) for each in sets.values()]
         print(f"| {title} | {' | '.join(cells)} |", flush=True)
 
 
@@ -263,13 +263,13 @@ def revisions() -> None:
         heads = [f"{low:.0%} to {high:.0%}" for low, high in bands]
         print(f"\n{name}\n\n| question | {' | '.join(heads)} |\n|---|{'---|' * len(bands)}")
         left, right = (np.array(side, np.int64) for side in zip(*pairs, strict=True))
-        for title, asked in QUESTIONS.items():
-            sets = sets_of(pa.array(texts, pa.large_string()), asked.recipe, None)
-            found = similarities(sets, left, right) >= asked.similarity - 1e-9
+        for title, question in QUESTIONS.items():
+            sets = sets_of(pa.array(texts, pa.large_string()), question.recipe, None)
+            result = similarities(sets, left, right) >= question.similarity - 1e-9
             cells = []
             for low, high in bands:
                 inside = (changed >= low) & (changed < high)
-                cells.append(f"{found[inside].mean():.3f} of {inside.sum():,}")
+                cells.append(f"{result[inside].mean():.3f} of {inside.sum():,}")
             print(f"| {title} | {' | '.join(cells)} |", flush=True)
 
 
@@ -278,12 +278,12 @@ def corpora() -> None:
     sets = {name: texts_of(name) for name in names}
     print("\ndropped: of up to 150, agree in less than 0.7 / 0.5 of their words; seconds\n")
     print(f"| question | {' | '.join(sets)} |\n|---|{'---|' * len(sets)}")
-    for title, asked in QUESTIONS.items():
+    for title, question in QUESTIONS.items():
         cells = []
         for texts in sets.values():
-            begun = time.process_time()
-            result = nd.dedup(texts, similarity=asked.similarity, recipe=asked.recipe)
-            took = time.process_time() - begun
+            start = time.process_time()
+            result = nd.dedup(texts, similarity=question.similarity, recipe=question.recipe)
+            took = time.process_time() - start
             rows = result.duplicates.select(["dropped", "kept"]).to_pylist()
             some = random.Random(3).sample(rows, min(150, len(rows)))
             alike = np.array(
@@ -335,17 +335,17 @@ def answered(
 ) -> list[QuestionSoFar]:
     """What a review knows after some numbers of answers, which the labels give."""
     known: dict[int, bool] = {}
-    found = []
+    results = []
     for count in range(max(at) + 1):
         rows = np.array(list(known), np.int64)
         lesson = Lesson(pairs.scores[rows], np.array(list(known.values()), np.bool_))
-        told = learn(pairs, lesson, known, seed)
+        state = learn(pairs, lesson, known, seed)
         if count in at:
-            found.append(told)
-        row = next_pair(pairs, told, set(known), seed)
+            results.append(state)
+        row = next_pair(pairs, state, set(known), seed)
         if row is not None:
             known[row] = truth[pairs.left[row]] == truth[pairs.right[row]]
-    return found
+    return results
 
 
 def review() -> None:
@@ -358,14 +358,14 @@ def review() -> None:
         texts, truth = clusters_of(name)
         pairs = candidate_pairs([text[:20_000] for text in texts])
         scores = {each: f1(texts, truth, each)[0] for each in pairs.questions}
-        begun = time.process_time()
+        start = time.process_time()
         runs = [answered(pairs, truth, seed, at) for seed in range(seeds)]
-        took = (time.process_time() - begun) / seeds / max(at)
+        took = (time.process_time() - start) / seeds / max(at)
         cells = []
         for count in range(len(at)):
             own = [scores[run[count].question] for run in runs]
             cells.append(f"{np.mean(own):.3f} ({min(own):.3f})")
-        every = [told for run in runs for told in run]
+        every = [state for run in runs for state in run]
         inside = np.mean([each.f1.low <= scores[each.question] <= each.f1.high for each in every])
         default, best = scores[DEFAULT_QUESTION], max(scores.values())
         rest = f"{best:.3f} | {inside:.0%} | {took:.2f} s"
@@ -382,10 +382,12 @@ def notes() -> None:
             for begin in range(0, len(every), 100):
                 sample.see(every.slice(begin, 100))
             cells = []
-            for asked in QUESTIONS.values():
-                sizes = np.diff(sets_of(every, asked.recipe, None).offsets)
-                share = expected_share(Rule(asked.similarity, recipe=asked.recipe), sizes, sample)
-                cells.append(f"{share:.2f}, {judged(texts, own, asked)[0]:.2f}")
+            for question in QUESTIONS.values():
+                sizes = np.diff(sets_of(every, question.recipe, None).offsets)
+                share = expected_share(
+                    Rule(question.similarity, recipe=question.recipe), sizes, sample
+                )
+                cells.append(f"{share:.2f}, {judged(texts, own, question)[0]:.2f}")
             print(f"| {language}, {kind} | {' | '.join(cells)} |", flush=True)
 
 
@@ -424,9 +426,9 @@ def ignored() -> None:
         copies = [edit(text, generator) for text in base]
         cells, took, others = [], [], []
         for recipe in (nd.Recipe(), nd.Recipe(**options)):
-            begun = time.process_time()
+            start = time.process_time()
             result = nd.dedup([*base, *copies], similarity=0.7, recipe=recipe)
-            took.append(time.process_time() - begun)
+            took.append(time.process_time() - start)
             group = result.cluster[: len(base)] == result.cluster[len(base) :]
             cells.append(f"{int(group.sum()):,} of {len(base):,}")
             others.append(nd.dedup(base, similarity=0.7, recipe=recipe).summary.dropped)
@@ -445,15 +447,15 @@ def without_accents(text: str) -> str:
 
 def functions() -> list[str]:
     """Functions of the standard library with eight lines or more, each once."""
-    found: dict[str, None] = {}
+    results: dict[str, None] = {}
     for path in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
         source = path.read_text("utf-8", errors="replace")
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.FunctionDef):
                 text = ast.get_source_segment(source, node) or ""
                 if text.count("\n") >= 8:
-                    found.setdefault(text)
-    return list(found)
+                    results.setdefault(text)
+    return list(results)
 
 
 def rensa() -> None:
@@ -479,9 +481,9 @@ def rensa() -> None:
     for name in LABELLED:
         texts, truth = clusters_of(name)
         own = groups(texts).tolist()
-        hit, found, wanted = pairs(zip(own, truth, strict=True)), pairs(own), pairs(truth)
-        score = 2 * hit / (found + wanted)
-        print(f"| {name} | F1 {score:.3f} | {hit / found:.2f}, {hit / wanted:.2f} |")
+        hit, matches, expected = pairs(zip(own, truth, strict=True)), pairs(own), pairs(truth)
+        score = 2 * hit / (matches + expected)
+        print(f"| {name} | F1 {score:.3f} | {hit / matches:.2f}, {hit / expected:.2f} |")
     for kind, most in {"long": 600, "short": 1000}.items():
         cells = []
         for language in (*CORPORA, *CATALOGUES):
@@ -522,18 +524,18 @@ def code() -> None:
         kind: [(row, made) for row in rows if (made := edit(row)) and made != base[row]]
         for kind, edit in kinds.items()
     }
-    for title, asked in QUESTIONS.items():
+    for title, question in QUESTIONS.items():
         cells = []
         for own in copies.values():
             sets = sets_of(
-                pa.array([*base, *(t for _, t in own)], pa.large_string()), asked.recipe, None
+                pa.array([*base, *(t for _, t in own)], pa.large_string()), question.recipe, None
             )
             left = np.array([row for row, _ in own], np.int64)
             right = len(base) + np.arange(len(own))
             cells.append(
-                f"{(similarities(sets, left, right) >= asked.similarity - 1e-9).mean():.2f}"
+                f"{(similarities(sets, left, right) >= question.similarity - 1e-9).mean():.2f}"
             )
-        dropped = nd.dedup(base, question=asked).duplicates.to_pylist()
+        dropped = nd.dedup(base, question=question).duplicates.to_pylist()
         alike = [agreement(base[int(r["dropped"])], base[int(r["kept"])]) for r in dropped]
         few = sum(each < 0.5 for each in alike)
         print(f"| {title} | {' | '.join(cells)} | {len(dropped)}, {few} |", flush=True)
@@ -555,7 +557,7 @@ def passages() -> None:
             own = every[rest + 4 * row : rest + 4 * row + 3]
             hosts.append(between.join([*own[:1], passage, *own[1:]]))
         made[language] = [*every[:rest], *hosts]
-    for title, asked in {
+    for title, options in {
         "words 3, jaccard 0.7 (default)": DEFAULT_QUESTION,
         **{f"words 3, containment {s:g}": nd.Question(similarity=s, measure="containment")
            for s in (0.9, 0.8, 0.7)},
@@ -565,7 +567,7 @@ def passages() -> None:
         for texts in made.values():
             half = len(texts) // 2
             pairs = nd.similar_pairs(
-                texts, similarity=asked.similarity, measure=asked.measure, recipe=asked.recipe
+                texts, similarity=options.similarity, measure=options.measure, recipe=options.recipe
             )
             both = zip(pairs["left"].to_pylist(), pairs["right"].to_pylist(), strict=True)
             hits = [abs(a - b) == half for a, b in both]

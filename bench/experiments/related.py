@@ -83,13 +83,13 @@ def recalls(weighted: Any, queries: Any, exact: Any, random: Any) -> dict[str, f
     for bit in range(0, BITS, 128):
         signs = random.integers(0, 2, (weighted.shape[1], 128)) * 2.0 - 1.0
         codes[:, bit : bit + 128] = np.sign(weighted @ signs)
-    found = {}
+    results = {}
     for bits in (256, BITS):
         order = nearest(codes[queries, :bits] @ codes[:, :bits].T, queries, 4000)
         for count in (500, 1000, 2000, 4000):
             hits = [len(np.intersect1d(a, b[:count])) for a, b in zip(exact, order, strict=True)]
-            found[f"{bits} bits, {count}"] = float(np.mean(hits)) / NEAREST
-    return found
+            results[f"{bits} bits, {count}"] = float(np.mean(hits)) / NEAREST
+    return results
 
 
 def measure(name: str) -> dict[str, Any]:
@@ -99,8 +99,8 @@ def measure(name: str) -> dict[str, Any]:
     queries = random.permutation(len(texts))[:QUERIES]
 
     def agreement(scores: Any) -> float:
-        found = nearest(scores, queries, NEAREST)
-        return float((classes[found] == classes[queries][:, None]).mean())
+        hits = nearest(scores, queries, NEAREST)
+        return float((classes[hits] == classes[queries][:, None]).mean())
 
     shares = [count / len(texts) for count in Counter(classes.tolist()).values()]
     figures: dict[str, Any] = {"documents": len(texts), "classes": len(shares)}

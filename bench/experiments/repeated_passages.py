@@ -45,7 +45,7 @@ def plain(source: Path, out: Path) -> None:
         for record in file:
             lines = {normal(line) for line in json.loads(record)["text"].splitlines()}
             counts.update(line for line in lines if line.count(" ") >= LEAST_WORDS - 1)
-    gone = {line for line, count in counts.items() if count >= SEEN_IN}
+    removed = {line for line, count in counts.items() if count >= SEEN_IN}
     seen: set[str] = set()
     with source.open(encoding="utf-8") as file, out.open("w", encoding="utf-8") as target:
         for record in file:
@@ -53,7 +53,7 @@ def plain(source: Path, out: Path) -> None:
             kept = []
             for line in fields["text"].splitlines(keepends=True):
                 key = normal(line)
-                if key in gone and key in seen:
+                if key in removed and key in seen:
                     continue
                 seen.add(key)
                 kept.append(line)

@@ -48,8 +48,8 @@ def parts() -> dict[str, Callable[[], Any]]:
     def arrays() -> tuple[Any, Any]:
         if not hasattr(here, "arrays"):
             here.arrays = np.ones(SIZE // 8, np.uint64), np.ones(SIZE // 8, np.uint64)
-        found: tuple[Any, Any] = here.arrays
-        return found
+        match: tuple[Any, Any] = here.arrays
+        return match
 
     def touch_pages() -> None:
         with mmap.mmap(-1, SIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as fresh:
@@ -77,11 +77,11 @@ def measured(work: Callable[[], Any], threads: int) -> tuple[float, float]:
         work()
         for _ in range(ROUNDS):
             barrier.wait()
-            begun, begun_cpu = time.perf_counter(), time.thread_time()
+            start, start_cpu = time.perf_counter(), time.thread_time()
             work()
-            best[1][number] = min(best[1][number], time.thread_time() - begun_cpu)
+            best[1][number] = min(best[1][number], time.thread_time() - start_cpu)
             barrier.wait()
-            best[0][number] = min(best[0][number], time.perf_counter() - begun)
+            best[0][number] = min(best[0][number], time.perf_counter() - start)
 
     started = [threading.Thread(target=run, args=(i,)) for i in range(threads)]
     for thread in started:
@@ -96,13 +96,13 @@ def fingerprints(path: str) -> dict[int, tuple[float, float]]:
     import neardup as nd
 
     texts = corpora.read_texts(path, 60)
-    found = {}
+    results = {}
     for workers in (1, 2, 1, 2):
-        begun, begun_cpu = time.perf_counter(), time.process_time()
+        start, start_cpu = time.perf_counter(), time.process_time()
         nd.fingerprints(texts, workers=workers)
-        new = time.perf_counter() - begun, time.process_time() - begun_cpu
-        found[workers] = min(new, found.get(workers, new))
-    return found
+        new = time.perf_counter() - start, time.process_time() - start_cpu
+        results[workers] = min(new, results.get(workers, new))
+    return results
 
 
 def reading(path: str, *, keep_features: bool) -> tuple[float, float, float]:
@@ -122,20 +122,20 @@ def reading(path: str, *, keep_features: bool) -> tuple[float, float, float]:
 
         def batches(parsed: list[float] = parsed) -> Any:
             (source,) = open_sources([path])
-            begun = time.thread_time()
+            start = time.thread_time()
             for batch in source.batches(ReadOptions()):
-                parsed[0] += time.thread_time() - begun
+                parsed[0] += time.thread_time() - start
                 yield batch
-                begun = time.thread_time()
+                start = time.thread_time()
 
         rule = Rule(distance=None if keep_features else 3)
         with Reader([path], rule, Limits(workers=2)) as reader:
-            begun, begun_all = time.thread_time(), time.process_time()
+            start, start_all = time.thread_time(), time.process_time()
             for batch in read_ahead(batches()):
                 reader.add(0, batch)
             reader.finish()
-            own = time.thread_time() - begun
-            least = min(least, (parsed[0], own, time.process_time() - begun_all), key=sum)
+            own = time.thread_time() - start
+            least = min(least, (parsed[0], own, time.process_time() - start_all), key=sum)
     return least
 
 
@@ -171,8 +171,8 @@ def main() -> None:
             f" | x {two_cpu / one_cpu:.2f} |"
         )
     path = corpora.speed_corpus(300)["path"]
-    found = fingerprints(path)
-    (one, one_cpu), (two, two_cpu) = found[1], found[2]
+    result = fingerprints(path)
+    (one, one_cpu), (two, two_cpu) = result[1], result[2]
     print(
         f"| fingerprints of 60 MB | {one:.2f}, {one_cpu:.2f} | {two:.2f}, {two_cpu:.2f} in all"
         f" | x {two_cpu / one_cpu:.2f} |\n"

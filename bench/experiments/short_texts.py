@@ -35,15 +35,15 @@ ALIKE: Final = 0.8
 
 def sentences(folders: tuple[str, ...], most: int = MOST) -> list[str]:
     """Distinct sentences, spread over the documents; the same ones each time."""
-    found: dict[str, None] = {}
+    results: dict[str, None] = {}
     for folder in folders:
         with gzip.open(DATA / folder / "docs.jsonl.gz", "rt", encoding="utf-8") as lines:
             for line in lines:
                 for part in SENTENCE_END.split(json.loads(line)["text"]):
                     sentence = " ".join(part.split())
                     if SHORTEST <= len(sentence) <= LONGEST:
-                        found[sentence] = None
-    whole = list(found)
+                        results[sentence] = None
+    whole = list(results)
     chosen = np.random.default_rng(1).permutation(len(whole))[:most]
     return [whole[at] for at in sorted(chosen.tolist())]
 

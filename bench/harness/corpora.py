@@ -52,17 +52,17 @@ def megabytes(texts: list[str]) -> float:
 
 def language_corpora(target_mb: float) -> dict[str, dict[str, Any]]:
     """Facts of a corpus a language; without the shared ones, English is the speed corpus."""
-    found = {}
+    results = {}
     for language, folders in LANGUAGES.items():
         paths = [SHARED / "data" / folder / "docs.jsonl.gz" for folder in folders]
         present = [path for path in paths if path.exists()]
         if present:
             name = f"{language}-{target_mb:g}"
             what = " + ".join(path.parent.name for path in present)
-            found[language] = cached(name, what, read_archives(present), target_mb)
-    if "English" not in found:
-        found["English"] = speed_corpus(target_mb)
-    return found
+            results[language] = cached(name, what, read_archives(present), target_mb)
+    if "English" not in results:
+        results["English"] = speed_corpus(target_mb)
+    return results
 
 
 def read_archives(paths: list[Path]) -> Iterator[tuple[str, str]]:

@@ -43,11 +43,11 @@ def python_of(name: str, base: str = sys.executable) -> str:
     python = home / "bin" / "python"
     if name in model.EXTRAS:
         return _install_ours(model.EXTRAS[name], ready, python)
-    wanted = " ".join(PEERS[name])
-    if not ready.exists() or ready.read_text(encoding="utf8") != wanted:
+    expected = " ".join(PEERS[name])
+    if not ready.exists() or ready.read_text(encoding="utf8") != expected:
         run([base, "-m", "venv", "--clear", str(home)])
         run([str(python), "-m", "pip", "install", "--quiet", *PEERS[name]])
-        ready.write_text(wanted, encoding="utf8")
+        ready.write_text(expected, encoding="utf8")
     return str(python)
 
 

@@ -34,8 +34,8 @@ class Measurement:
 
     def has(self, wanted: dict[str, str]) -> bool:
         """Whether its options are these, as they are written; its function may be asked for too."""
-        mine = {"function": self.function} | json.loads(self.options)
-        return all(str(mine.get(name)) in value.split("|") for name, value in wanted.items())
+        own = {"function": self.function} | json.loads(self.options)
+        return all(str(own.get(name)) in value.split("|") for name, value in wanted.items())
 
 
 @dataclass(frozen=True)

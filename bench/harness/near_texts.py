@@ -69,7 +69,7 @@ def plant(texts: list[str], count: int, seed: int, how: dict[str, range] | None 
     import random
 
     chance, how = random.Random(seed), how or ABOVE
-    found, rows = [], [chance.randrange(len(texts)) for _ in range(count)]
+    total, rows = [], [chance.randrange(len(texts)) for _ in range(count)]
     for at, row in enumerate(rows):
         words = texts[row].split()
         if at % 2:
@@ -78,8 +78,8 @@ def plant(texts: list[str], count: int, seed: int, how: dict[str, range] | None 
             kept = chance.choice(how["kept"])
             begin = chance.randrange(FEATURES - kept + 1)
             words = words[begin : begin + kept + RUN - 1]
-        found.append(" ".join(words))
-    return Planted(found, rows)
+        total.append(" ".join(words))
+    return Planted(total, rows)
 
 
 def replace(words: list[str], lost: int, chance: Any) -> None:
@@ -107,9 +107,9 @@ def shingles(text: str) -> list[str]:
 
 def similarity(text: str, other: str) -> tuple[int, int]:
     """How many runs of three words two texts share, and how many there are in either."""
-    mine, theirs = set(shingles(text)), set(shingles(other))
-    shared = len(mine & theirs)
-    return shared, len(mine) + len(theirs) - shared
+    own, theirs = set(shingles(text)), set(shingles(other))
+    shared = len(own & theirs)
+    return shared, len(own) + len(theirs) - shared
 
 
 def similar(text: str, other: str) -> bool:
@@ -131,19 +131,19 @@ def quality(
         plant(texts, count, seed, how)
         for count, seed, how in ((2_000, 21, ABOVE), (1_000, 22, AT), (2_000, 23, BELOW))
     )
-    right = found = 0
+    right = result = 0
     recalls = []
     for planted in (above, at, below):
         answers = [set(each) for each in ask(planted.texts)]
         hits = [row in each for row, each in zip(planted.rows, answers, strict=True)]
         recalls.append(sum(hits) / len(hits))
         if planted is not at:
-            found += sum(map(len, answers))
+            result += sum(map(len, answers))
             pairs = zip(planted.texts, answers, strict=True)
             right += sum(similar(text, texts[row]) for text, each in pairs for row in each)
     return {
         "recall": recalls[0],
         "recall_at": recalls[1],
         "found_below": recalls[2],
-        "precision": right / max(1, found),
+        "precision": right / max(1, result),
     }

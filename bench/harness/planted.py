@@ -121,9 +121,9 @@ def texts_in(folder: Path) -> list[str]:
         FileNotFoundError: If there are none.
     """
     below = [folder] if folder.is_file() else folder.rglob("*")
-    found = sorted(p for p in below if p.name.endswith((".jsonl", ".jsonl.gz")))
+    result = sorted(p for p in below if p.name.endswith((".jsonl", ".jsonl.gz")))
     texts: list[str] = []
-    for path in found:
+    for path in result:
         opened: Any = gzip.open if path.suffix == ".gz" else open
         with opened(path, "rt", encoding="utf8") as lines:
             texts += [json.loads(line)["text"] for line in lines]

@@ -70,8 +70,8 @@ class Watch:
         """Keep the largest figure, in KiB."""
         with contextlib.suppress(OSError):
             while not self.over.wait(0.02):
-                found = OWN.search(self.path.read_text())
-                self.most = max(self.most, int(found[1]) if found else 0)
+                match = OWN.search(self.path.read_text())
+                self.most = max(self.most, int(match[1]) if match else 0)
 
     def end(self) -> int:
         """The peak seen, in KiB."""

@@ -199,5 +199,5 @@ def every_record() -> list[Record]:
 
 def newest(case: str) -> Record:
     """The newest record of a case."""
-    found = [read(path) for path in sorted((RESULTS / case).glob("*.json"))]
-    return max(found, key=lambda record: record.machine["date"])
+    result = [read(path) for path in sorted((RESULTS / case).glob("*.json"))]
+    return max(result, key=lambda record: record.machine["date"])

@@ -46,12 +46,12 @@ class Line:
 
 def line_of(row: Row, outcomes: Outcomes, judge: bool) -> Line:
     """Compare a row's measurements; what failed leaves its cells empty and says why."""
-    mine = figures(row, outcomes[row.ours])
+    own = figures(row, outcomes[row.ours])
     others = [figures(row, outcomes[other]) for other in row.against if counts(outcomes[other])]
     others = [values for values in others if values]
     pick = max if row.better == "higher" else min
     theirs = pick(others, key=median) if others else []
-    figure = median(mine) if mine else None
+    figure = median(own) if own else None
     other = median(theirs) if theirs else None
     ratio = None
     if figure and other:
@@ -64,8 +64,8 @@ def line_of(row: Row, outcomes: Outcomes, judge: bool) -> Line:
     return Line(
         name=row.name,
         figure=figure,
-        least=min(mine, default=None),
-        most=max(mine, default=None),
+        least=min(own, default=None),
+        most=max(own, default=None),
         unit=row.unit,
         other=other,
         other_least=min(theirs, default=None),
@@ -138,7 +138,7 @@ def spread(figure: float | None, least: float | None, most: float | None, unit: 
 
 def recorded(lines: list[Line], outcomes: Outcomes, texts: list[dict[str, Any]]) -> dict[str, Any]:
     """What a record holds beside the machine: lines, texts, and each single measurement."""
-    raw = [asdict(each) | {"results": found} for each, found in outcomes.items() if found]
+    raw = [asdict(each) | {"results": result} for each, result in outcomes.items() if result]
     return {"texts": texts, "lines": [asdict(line) for line in lines], "measurements": raw}
 
 

@@ -40,12 +40,12 @@ def main() -> int:
     failed = False
     for name in names:
         known = records.outcomes(name, facts) if kept and partial(arguments) else {}
-        found, outcomes = measured(name, arguments, known)
-        lines += found
+        results, outcomes = measured(name, arguments, known)
+        lines += results
         failed = failed or any("error" in result for x in outcomes.values() for result in x)
         if kept:
             facts["peers"] = peer_versions(outcomes)
-            value = report.recorded(found, outcomes, texts_used(outcomes))
+            value = report.recorded(results, outcomes, texts_used(outcomes))
             progress(f"kept in {records.keep(name, facts, value)}\n")
     sys.stdout.write(report.table(lines))
     missed = arguments.check and any(line.reached is False for line in lines)
@@ -101,8 +101,8 @@ def measure(
     rows: list[Row], arguments: argparse.Namespace, rounds: int, limit: float
 ) -> report.Outcomes:
     """Run the measurements that are asked for, in turn; one that failed is not tried again."""
-    wanted = dict.fromkeys(side for row in rows for side in (row.ours, *row.against))
-    outcomes: report.Outcomes = {measurement: [] for measurement in wanted}
+    sides = dict.fromkeys(side for row in rows for side in (row.ours, *row.against))
+    outcomes: report.Outcomes = {measurement: [] for measurement in sides}
     left_out = {None: (), "ours": (False,), "peers": (True,)}[arguments.only]
     for round_ in range(rounds):
         for measurement, results in outcomes.items():
@@ -151,7 +151,7 @@ def run(measurement: Measurement, peer_python: str, limit: float) -> dict[str, A
 
 def peer_versions(outcomes: report.Outcomes) -> dict[str, str]:
     """What was installed in each environment that was used."""
-    used = {measurement.environment for measurement, found in outcomes.items() if found} - set(
+    used = {measurement.environment for measurement, result in outcomes.items() if result} - set(
         EXTRAS
     )
     return {

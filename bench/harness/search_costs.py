@@ -131,10 +131,10 @@ def measure_parts(parts: list[int], settings: Any, size: int) -> IndexCost:
         begin = time.thread_time()
         search(segments, queries, condition, 1, None)
         times.append(time.thread_time() - begin)
-    held = sum(array.nbytes for part in segments for array in part.arrays.values())
-    held += sum(part.ids.values.nbytes + part.numbers.nbytes for part in segments)
+    nbytes = sum(array.nbytes for part in segments for array in part.arrays.values())
+    nbytes += sum(part.ids.values.nbytes + part.numbers.nbytes for part in segments)
     count = sum(parts)
-    return IndexCost(min(times) / INDEX_QUERIES * 1e6, spent / count * 1e6, held / count)
+    return IndexCost(min(times) / INDEX_QUERIES * 1e6, spent / count * 1e6, nbytes / count)
 
 
 def _random_sets(draw: Any, count: int, size: int) -> Sets:

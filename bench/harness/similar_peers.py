@@ -109,8 +109,8 @@ def faiss(radius: int, tables: int, bits: int, flips: int) -> Peer:
 
     def sketch(texts: list[str]) -> Any:
         tokens = map(near_texts.shingles, texts)
-        found = RMinHash.digest_matrix_from_token_sets(tokens, num_perm=width, seed=SEED)
-        return np.packbits(np.array(found.to_rows(), np.uint32) & 1, axis=1)
+        result = RMinHash.digest_matrix_from_token_sets(tokens, num_perm=width, seed=SEED)
+        return np.packbits(np.array(result.to_rows(), np.uint32) & 1, axis=1)
 
     def ask(sketches: Any) -> Iterable[list[int]]:
         limits, _, rows = index.range_search(sketches, radius)
@@ -182,14 +182,14 @@ def cheapest(name: str, n: int) -> tuple[Setting, float]:
 
 def verified(texts: list[str], query: str, candidates: Iterable[int]) -> list[int]:
     """Those candidates that are similar indeed."""
-    mine = set(near_texts.shingles(query))
-    found = []
+    own = set(near_texts.shingles(query))
+    results = []
     for row in candidates:
         theirs = set(near_texts.shingles(texts[row]))
-        shared = len(mine & theirs)
-        if 10 * shared >= 8 * (len(mine) + len(theirs) - shared):
-            found.append(row)
-    return found
+        shared = len(own & theirs)
+        if 10 * shared >= 8 * (len(own) + len(theirs) - shared):
+            results.append(row)
+    return results
 
 
 def measured(
@@ -230,8 +230,8 @@ def measured(
         clock.append(time.process_time())
         rounds.append([(b - a) / len(queries) * 1e6 for a, b in itertools.pairwise(clock)])
     sketch, look, verify = map(min, zip(*rounds, strict=True))
-    found = near_texts.quality(texts, lambda asked: peer.ask(peer.sketch(asked)))
-    return found | {
+    result = near_texts.quality(texts, lambda asked: peer.ask(peer.sketch(asked)))
+    return result | {
         "value": sketch + look + verify,
         "asked_us": sketch + look,
         "sketch_us": sketch,
@@ -243,5 +243,5 @@ def measured(
         "rows": len(texts),
         "setting": setting,
         "calibrated": calibrated,
-        "exact": found["recall"] >= ENOUGH if calibrated is None else calibrated >= ENOUGH,
+        "exact": result["recall"] >= ENOUGH if calibrated is None else calibrated >= ENOUGH,
     }

@@ -92,8 +92,8 @@ def of_run(arguments: list[str]) -> dict[str, Phase]:
         process.wait()
         if process.returncode:
             raise RuntimeError(f"{command}: {complaints.read_text()[-400:]}")
-        state, *begun = marks.read_text().splitlines()
-        looks += map(json.loads, begun)
+        state, *start = marks.read_text().splitlines()
+        looks += map(json.loads, start)
     return phases(sorted(looks, key=lambda look: float(look["at"])), int(state))
 
 
@@ -134,8 +134,8 @@ def phases(looks: list[dict[str, Any]], state: int) -> dict[str, Phase]:
 
     The interpreter's lock is in its state, other locks are not.
     """
-    found: dict[str, Phase] = {START: Phase()}
-    phase, used, process, at = found[START], dict[str, int](), 0, looks[0]["at"]
+    result: dict[str, Phase] = {START: Phase()}
+    phase, used, process, at = result[START], dict[str, int](), 0, looks[0]["at"]
     for look in looks:
         before = sum(used.values())
         for thread, now in look["threads"].items():
@@ -150,5 +150,5 @@ def phases(looks: list[dict[str, Any]], state: int) -> dict[str, Phase]:
         phase.wall += look["at"] - at
         at = look["at"]
         if "phase" in look:
-            phase = found.setdefault(look["phase"], Phase())
-    return found
+            phase = result.setdefault(look["phase"], Phase())
+    return result

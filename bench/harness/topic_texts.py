@@ -43,8 +43,10 @@ def _part(draw: Any, sizes: Any, letters: Any, topics: Any) -> list[str]:
     shape = len(sizes), LONGEST
     words = _ranks(draw, shape, VOCABULARY)
     kinds = draw.integers(0, 8, shape, np.uint8)
-    mine = draw.integers(0, TOPICS, (len(sizes), 2))
-    own = topics[np.where(kinds < 1, mine[:, 1:], mine[:, :1]), _ranks(draw, shape, TOPIC_WORDS)]
+    ours_own = draw.integers(0, TOPICS, (len(sizes), 2))
+    own = topics[
+        np.where(kinds < 1, ours_own[:, 1:], ours_own[:, :1]), _ranks(draw, shape, TOPIC_WORDS)
+    ]
     text = letters[np.where(kinds < 4, own, words)].reshape(len(sizes), -1).tobytes().decode()
     width = LONGEST * (LETTERS + 1)
     return [
