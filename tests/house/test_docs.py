@@ -260,6 +260,7 @@ def test_every_option_that_is_named_exists() -> None:
         "--minutes",
         "--install-completion",
         "--no-cache-dir",
+        *("--record", "--ends"),  # of tools/mutants.py
         "--strict",  # mypy's
         *("--recursive", "--level", "--warc-file", "--delete-after", "--no-directories"),  # wget's
         *(
