@@ -93,7 +93,7 @@ def main() -> NoReturn:
 
 
 def run(interrupts: Interrupts) -> int:
-    """Run a command as `main` does, whoever handles signals; give the exit code."""
+    """Run a command as `main` does, without handling signals; returns the exit code."""
     try:
         code, line = interrupts.during(_command), ""
     except (KeyboardInterrupt, typer.Abort):

@@ -120,7 +120,7 @@ class Reading:
         """The options of a command, completed by those of an earlier run.
 
         Args:
-            facts: What the run kept beside its table, read by `neardup.pipeline.run.kept_options`.
+            facts: The stored options of the run, read by `neardup.pipeline.run.kept_options`.
         """
         kept, usual = facts.get("options", {}), Reading()
         names = {"text": "text", "id_field": "id", "format_name": "format"} | {

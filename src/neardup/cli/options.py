@@ -274,7 +274,7 @@ def seconds_of(option: str, given: str, example: str) -> float:
     """The seconds of a time such as 90s or 30d.
 
     Raises:
-        UsageError: If it is none.
+        UsageError: If it is not one.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", given.strip())
     if not match:

@@ -127,7 +127,7 @@ class _Shown:
 def warm_up(work: Callable[[], object], *, by_features: bool = False) -> None:
     """Load the kernels that `work` uses; say so on the standard error if they must be compiled.
 
-    Those of a search by features are then compiled beside the others.
+    Those of a search by features are then compiled at the same time.
     """
     processes: list[subprocess.Popen[bytes] | None] = []
 

@@ -60,7 +60,7 @@ def tops(given: list[str] | None) -> int | tuple[int, int] | None:
 def texts(
     documents: list[str], first: str | None, second: str | None, reading: Reading
 ) -> list[str]:
-    """Read the documents that are named, beside the texts that are given.
+    """Read the named documents, in addition to given texts.
 
     Raises:
         UsageError: If there are more than two, standard input is named twice, or a sentence is

@@ -1,4 +1,4 @@
-"""The findings of a run: appended as documents pass, gone through afterwards; on disk if many."""
+"""The findings of a run: appended during the search, read afterwards; on disk if many."""
 
 from __future__ import annotations
 

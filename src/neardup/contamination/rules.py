@@ -97,7 +97,7 @@ class LeakRule:
         share: Least share of the question's features (runs of three words) that the document has,
             above 0, up to 1; None asks no share.
         run: Least number of words in a row that both have, 2 or more; None asks no run.
-        published: What a published rule asks beside its run.
+        published: The condition of a published rule in addition to its run.
 
     Raises:
         UsageError: If one is out of range, or both are None.

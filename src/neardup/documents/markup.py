@@ -150,7 +150,7 @@ def extracted(text: str, extract: str) -> str:
 
 
 def check_extract(extract: str | None) -> None:
-    """Refuse what is none of EXTRACTS; None asks for nothing.
+    """Refuse a value other than EXTRACTS; None means no request.
 
     Raises:
         UsageError: For an unknown word, or one of MAIN_CONTENT without the extra for it.

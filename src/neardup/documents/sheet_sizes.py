@@ -60,7 +60,7 @@ _ODS: Final = "content.xml"
 _ODS_CELLS: Final = {"table:table-cell", "table:covered-table-cell"}
 _XLS: Final = b"\xd0\xcf\x11\xe0"
 _APART_BYTES: Final = 1 << 30
-"""Of cells of an .xls, beside its texts: of two sheets that span all rows and columns."""
+"""Bytes of cells of an .xls without its texts: of two sheets that span all rows and columns."""
 _APART: Final = """
 import io, json, sys
 sys.path[:] = json.loads(sys.argv[1])

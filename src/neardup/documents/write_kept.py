@@ -77,7 +77,7 @@ def write_outputs(
         keep_masks: For each input a bool array, one flag for each accepted record.
         out: As for `plan_outputs`.
         outputs: The set that the outputs become part of.
-        tell: Called with the bytes of input that were gone through since; all in all their sizes.
+        tell: Called with the bytes of input read since the last call.
         workers: Threads; the processors at hand if None. The same bytes come of any number.
 
     Returns:

@@ -142,7 +142,7 @@ def find_hash(name: str) -> Hash:
     """Look a hash up by the name that a recipe gives it.
 
     Raises:
-        RecipeError: If there is none; names that are near are suggested.
+        RecipeError: If there is no such hash; similar names are suggested.
 
     Example:
         >>> find_hash("sha1").bits

@@ -143,7 +143,7 @@ def arrow_texts(texts: Any) -> Any:
 
 
 def _refuse_containers(texts: Any) -> None:
-    """Raise UsageError for what can be gone through and is not a sequence of texts."""
+    """Raise UsageError for iterables that are not sequences of texts."""
     if isinstance(texts, str | bytes):
         raise UsageError("texts is one string: pass a list of them, or call fingerprint(text)")
     if isinstance(texts, Mapping):

@@ -109,7 +109,7 @@ def tables(normalize: str, casefold: bool) -> UnicodeTables:
     """Load the tables of a normal form ("NFKC", "NFC" or "none"), with or without case folding.
 
     Raises:
-        RecipeError: If the normal form is none of the three.
+        RecipeError: If the normal form is not one of the three.
 
     Example:
         >>> table = tables("NFKC", casefold=True)

@@ -62,7 +62,7 @@ def fingerprint(text: str, recipe: Recipe | None = None) -> int | None:
 
     Raises:
         UsageError: If it is not a str.
-        RecipeError: If the recipe is none, or its document frequencies are not loaded.
+        RecipeError: If it is not a recipe, or its document frequencies are not loaded.
 
     Example:
         >>> from neardup import distance, fingerprint

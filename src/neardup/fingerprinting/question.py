@@ -36,7 +36,7 @@ class Question:
 
     Raises:
         UsageError: For a similarity or a measure that cannot be.
-        RecipeError: If the recipe is none, or a preset, which has no features to compare.
+        RecipeError: If it is not a recipe, or a preset, which has no features to compare.
 
     Example:
         >>> Question(Recipe(ngram=1), 0.7).similarity
@@ -163,7 +163,7 @@ def parts_of(
     """Similarity, measure and recipe of a question that a call names.
 
     Raises:
-        UsageError: If it is none, or the call names one of these too.
+        UsageError: If it is not a question, or the call names one of these too.
     """
     if not isinstance(question, Question):
         raise UsageError(

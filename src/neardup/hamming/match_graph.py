@@ -102,7 +102,7 @@ def paths_of_pairs(
     name = np.where(is_reached, kept_by, name)
     is_new = is_reached.copy()
     while is_new.any():
-        # One level at a time: whoever is reached first is reached by fewest pairs.
+        # One level at a time: a row that is reached first is reached by fewest pairs.
         steps = is_new[near] & ~is_reached[far]
         low, high = near[steps], far[steps]
         by_end = np.lexsort((name[low], cost[steps], high))

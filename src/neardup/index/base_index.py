@@ -626,7 +626,7 @@ MISSING: Final = ("error", "ignore")
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise UsageError for a value that is none of the choices."""
+    """Raise UsageError for a value that is not one of the choices."""
     if value not in choices:
         *most, last = map(repr, choices)
         raise UsageError(f"{name} is {value!r:.60}: use {', '.join(most)} or {last}")

@@ -195,7 +195,7 @@ class RowWriter:
         Args:
             identity: As it is stored.
             one: Its content; None if it has no tokens.
-            attachment: What is kept beside it.
+            attachment: Its attachment.
             stored: What happens if the id is stored with other content.
 
         Raises:

@@ -77,7 +77,7 @@ class ExpressionNamespace:
     def is_duplicate(self, **options: Any) -> pl.Expr:
         """Whether a row matches one that is kept; it looks at all rows, or at those of `.over`.
 
-        A null is not a duplicate, as an empty text is none.
+        A null is not a duplicate, like an empty text.
 
         Args:
             options: Of `neardup.dedup` that name no column: similarity, distance and others.

@@ -105,7 +105,7 @@ def open_index(
         key: Of the service, if it needs one.
 
     Raises:
-        UsageError: For a question beside a URL; as `DurableIndex.open`.
+        UsageError: For a question with a URL; as `DurableIndex.open`.
         RecipeError, FileError, DataError: As `DurableIndex.open`.
     """
     if str(place).startswith(("http://", "https://")):

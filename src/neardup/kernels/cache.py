@@ -1,7 +1,7 @@
 """Where compiled kernels are kept: read wherever they are, written where that is possible.
 
 Numba takes a folder only if it can be written, and refuses to start where there is none. Here, in
-this order: NUMBA_CACHE_DIR, beside this file, the user's cache, a private folder under the
+this order: NUMBA_CACHE_DIR, next to this file, the user's cache, a private folder under the
 temporary one. The first three may be read-only, as in an image whose kernels root compiled; where
 nothing can be written, kernels are compiled in each process, with one warning.
 

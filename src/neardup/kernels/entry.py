@@ -29,7 +29,7 @@ def short_kernel(function: Callable[..., Any]) -> Any:
 def entry_point(compiled: Any, *kinds: Any) -> Any:
     """The compiled code of a kernel for arguments of these types; with the JIT off the function.
 
-    It does not look at the types of what it is given: whoever calls it does. Numbers that it
+    It does not check the types of its arguments: the caller does. Numbers that it
     returns are Python's.
 
     Args:

@@ -53,7 +53,7 @@ class _Library(codegen.JITCodeLibrary):  # type: ignore[misc]
         return _NO_CODE
 
     def _optimize_final_module(self) -> None:
-        """Leave it to whoever links it."""
+        """Leave it to the kernel that links it."""
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
@@ -151,7 +151,8 @@ def linked(function: Callable[..., Any], options: Mapping[str, bool]) -> Any:
 def without_literals(compiled: Any) -> Any:
     """Let a function have one form for all numbers that stand in the source of its callers.
 
-    By default it has a form for each. That counts where a loop runs so many times: fingerprints
+    By default it has a form for each. That matters where a loop runs a constant number of times:
+    fingerprints
     took a sixth longer without.
     """
     form_for = compiled.get_call_template

@@ -201,7 +201,7 @@ class Meeting(NamedTuple):
 def _may_match(
     x: int, y: int, before: int, other_before: int, sets: Sets, condition: Condition, paths: Paths
 ) -> bool:
-    """Whether y may match x, and be first met under a key with so many rarer features in each."""
+    """Whether y may match x and be met first under a key, given the rarer features in each."""
     size, other = sets.offsets[x + 1] - sets.offsets[x], sets.offsets[y + 1] - sets.offsets[y]
     needed = needed_overlap(size, other, condition)
     if before > size - needed or other_before > other - needed or paths.seen[y] == x + 1:

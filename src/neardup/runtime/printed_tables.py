@@ -13,7 +13,7 @@ __all__ = ["PrintedPlans", "cells_of", "html_table", "text_table"]
 
 
 class PrintedPlans(ABC):
-    """Plans beside each other; each is a row of the table as which they print."""
+    """Plans in a table; each is a printed row."""
 
     plans: list[Any]
 

@@ -1,4 +1,4 @@
-"""Documents of an Arrow stream that need no row of their own: ids, and one column beside them."""
+"""Documents of an Arrow stream that need no row objects: ids, and one more column."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def _question(index: DurableIndex) -> str:
 
 
 def _card(index: DurableIndex, text: str, hit: tuple[Any, float], number: int) -> str:
-    """The text beside a stored document: words where texts are kept, else features or bits."""
+    """The text next to a stored document: words if texts are stored, otherwise features or bits."""
     identity, closeness = hit
     names, recipe = ("this text", str(identity)), index.recipe
     assert recipe is not None  # noqa: S101  # a text was asked about

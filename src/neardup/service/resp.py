@@ -142,7 +142,7 @@ class _Connection:
         """The next command.
 
         Raises:
-            Problem: If it is none, or too large.
+            Problem: If it is not a number, or too large.
         """
         reader, limits = self._reader, self._service.limits
         most = limits.body_bytes if self._rights else LEAST_BYTES

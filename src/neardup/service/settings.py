@@ -55,7 +55,7 @@ class Settings:
         resp: Port for clients of Redis, 0 for one that is free; by default none.
         keys: File of keys, see `access`.
         origin: Of pages that may call the service from a browser; by default none.
-        readonly: Answer queries only, beside a process that writes.
+        readonly: Only answer queries, while another process writes.
         backups: Folder that `POST /v1/backup` writes to; by default refused.
         max_age: Seconds after which a document is removed; by default kept for ever.
         age_from: What the age counts from: "added", or "seen", when it was last matched.

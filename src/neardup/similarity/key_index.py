@@ -74,7 +74,7 @@ class KeyIndex:
         return int(self._used[VERIFIED])
 
     def place(self, thread: int) -> int:
-        """The entry for what a thread, from 0 up, has in hand; it moves as room is made."""
+        """The entry for the current document of a thread; it moves when the arrays grow."""
         return len(self._folds) - PLACE_ENTRIES * thread if thread else 0
 
     def add_verified(self, pairs: int) -> None:
@@ -114,7 +114,7 @@ class KeyIndex:
             larger = np.zeros((1 << (2 * slots).bit_length(), 2), np.uint64)
             rehash(table, larger)
             table = larger
-        # Arrays are replaced between kernels only, when no thread has the old ones in hand.
+        # Arrays are replaced only between kernels, when no thread uses the old ones.
         self.postings = self.postings._replace(table=table, rows=rows, folds=folds)
 
 

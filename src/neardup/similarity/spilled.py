@@ -93,7 +93,7 @@ class KeyFile:
     """
 
     def __init__(self, parts: int, tmp: str | None = None) -> None:
-        """Begin empty; FileError if there is no room for the file."""
+        """Begin empty; FileError if the disk is full."""
         self._bits = parts.bit_length() - 1
         self._tmp = tmp
         self._extents: list[tuple[int, Any]] = []

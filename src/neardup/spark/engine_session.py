@@ -108,7 +108,7 @@ class Session(Protocol):
 _MODES: Final = (
     "SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_API_MODE",
 )  # fmt: skip
-"""What PySpark reads of the environment, and leaves there, to be a client or Spark itself."""
+"""Environment variables by which PySpark is a client or Spark itself."""
 
 LAST_WORDS: Final = 0.2
 """Seconds in which what a process said before it ended arrives."""
@@ -117,7 +117,7 @@ PATIENCE: Final = 10.0
 TRIES_HERE: Final = 3
 """In a second: Sail, in this process, ends as soon as the process is interrupted, and for good."""
 RETRIES: Final = 5
-"""How often a client asks an engine that has gone: half a minute in all, not ten minutes."""
+"""Attempts of a client to reach a lost engine: half a minute in all, not ten minutes."""
 CONNECT_PORT: Final = 15002
 
 _MASTER: Final = re.compile(
@@ -199,7 +199,7 @@ def open_session(master: str = "sail") -> Iterator[Any]:
 
 
 def mapped(frame: Frame, step: Worker, schema: Any) -> Frame:
-    """`frame.mapInArrow`, in the mode of the frame's own session where there are others beside."""
+    """`frame.mapInArrow`, in the mode of the frame's own session, if there are several."""
     is_client = type(frame).__module__.startswith("pyspark.sql.connect")
     with _mode(is_client=is_client):
         return frame.mapInArrow(partial(_in_one_line, step=step), schema)

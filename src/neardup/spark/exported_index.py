@@ -125,14 +125,14 @@ def import_index(path: str | PathLike[str], index: str | PathLike[str], distance
 
     Args:
         path: The file.
-        index: Folder that is not there yet.
+        index: A folder that does not exist yet.
         distance: Largest distance of a query, for one by distance.
 
     Returns:
         How many documents it has.
 
     Raises:
-        DataError: If the file is none of these, or damaged; then there is no folder.
+        DataError: If it is not such a file, or damaged; then no folder is made.
         FileError: If the file cannot be read, or the folder exists.
     """
     recipe, metadata = metadata_of(str(path))
@@ -177,7 +177,7 @@ def past_of_file(engine: Engine, path: str, rule: Rule) -> tuple[Frame, Frame]:
     The file is read once before, here: an engine does not look at its checksums.
 
     Raises:
-        DataError: If it is none, or damaged.
+        DataError: If it is not such a file, or damaged.
         RecipeError: If its recipe is another.
         UsageError: If it has no features, which the rule needs.
     """

@@ -115,7 +115,7 @@ def metadata_of(path: str) -> tuple[Recipe, dict[bytes, bytes]]:
 
     Raises:
         FileError: If it cannot be read.
-        DataError: If it is none of these, or damaged.
+        DataError: If it is not such a file, or damaged.
         RecipeError: If its recipe is of another version.
     """
     with _opening(path):

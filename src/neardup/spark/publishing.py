@@ -92,7 +92,7 @@ def check_outputs(sources: Sequence[Source], outputs: Outputs, written: OutputSe
 def staging(outputs: Outputs, place: Place) -> Iterator[str]:
     """A folder that all workers see, which goes with whatever is left in it.
 
-    It is beside what is written on a disk, so that the kept files need one rename. What goes to
+    On a disk it is next to the outputs, so that the kept files need one rename. What goes to
     URIs waits in the place's own folder for its upload.
 
     Raises:
@@ -178,7 +178,7 @@ def publish(
     """Let the kept files of a folder appear at their place, and the tables: all, or none.
 
     Until here the workers wrote below `folder` alone, which goes with the run: an interrupt or a
-    lost task leaves nothing beside it. From here on the order decides what a crash can leave. The
+    lost task leaves nothing next to it. From here on the order decides what a crash can leave. The
     kept folder appears by one rename, then the tables; if a table fails, the folder goes back. A
     process that is killed between the two leaves the kept files without tables, never a part of
     either.

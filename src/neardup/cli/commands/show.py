@@ -1,4 +1,4 @@
-"""`neardup show`: what a run removed, each document beside the one that was kept."""
+"""`neardup show`: the removed documents of a run, each next to the kept one."""
 
 from __future__ import annotations
 

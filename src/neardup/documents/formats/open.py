@@ -131,7 +131,7 @@ def read_table(
 
 
 def _without_marks(files: list[InputFile]) -> list[InputFile]:
-    """Pass over what Spark, Delta and others leave beside tables: names that begin with "_".
+    """Skip the files of Spark, Delta and others next to tables: names that begin with "_".
 
     Among texts such a name is a document, and so is each that is named itself.
     """

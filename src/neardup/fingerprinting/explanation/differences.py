@@ -61,10 +61,10 @@ class WordDiff:
     cut: tuple[int, int]
 
     def brief(self, context: int = 12, most: int = 60) -> tuple[Run, ...]:
-        """The runs, of long equal ones only the words beside a difference.
+        """The runs, with long equal ones shortened to the words next to a difference.
 
         Args:
-            context: Words of an equal run to keep beside each difference.
+            context: Words of an equal run to keep next to each difference.
             most: Words of another run to keep, half of them at its end.
         """
         last = len(self.runs) - 1

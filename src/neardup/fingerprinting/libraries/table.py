@@ -1,4 +1,4 @@
-"""The presets by name, and what a recipe that names one may say beside it."""
+"""The presets by name, and the further fields of a recipe that names one."""
 
 from __future__ import annotations
 

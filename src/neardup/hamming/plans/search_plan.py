@@ -64,7 +64,7 @@ class SearchPlan:
         masks: uint64 (tables, width): the bits of each table's key; empty where there is no table.
         key_bits: Bits of the hashed key.
         candidates: Rows that a query is expected to be compared with.
-        bytes_per_row: Memory that the search needs beside the fingerprints.
+        bytes_per_row: Memory that the search needs in addition to the fingerprints.
         seconds: Expected for one query of a batch, on one thread.
         recall: The least share of what is within the distance that is found; 1 is exact.
         lookups: Buckets that a query opens.

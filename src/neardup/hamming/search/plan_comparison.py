@@ -93,7 +93,8 @@ def plan(
 
     Returns:
         A table: for each plan its tables, the bits of their keys, the buckets that a query opens,
-        the rows that it is expected to be compared with, bytes a document beside the fingerprint,
+        the rows that it is expected to be compared with, bytes a document in addition to the
+        fingerprint,
         expected microseconds a query of a batch on one thread, and the recall of what is exactly
         at the distance (1 for exact plans). `chosen` is what plan "auto" takes.
 

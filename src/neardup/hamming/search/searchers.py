@@ -133,7 +133,7 @@ class Searcher(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Memory beside the fingerprints."""
+        """Memory in addition to the fingerprints."""
 
 
 class ScanSearcher:

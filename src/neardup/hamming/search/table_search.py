@@ -72,7 +72,7 @@ def key_factors(masks: Masks, key_bits: int) -> Masks:
     A mask of no more bits than the key has them moved there side by side, so that different bits
     have different keys (almost, where a word has several runs of them). More bits are spread by the
     generalised golden ratio, brought to the mask's lowest bit: the multiples of other numbers, such
-    as of the ratio times a power of two, may stand in clumps (the three-gap theorem).
+    such as the ratio times a power of two, may be in clumps (the three-gap theorem).
 
     Args:
         masks: uint64 (tables, width).

@@ -25,7 +25,7 @@ class Budget:
 
     Args:
         slab_rows: Rows of a slab.
-        whole_rows: Rows, beside a slab, of a problem that is solved as a whole.
+        whole_rows: Rows, in addition to a slab, of a problem that is solved as a whole.
         pairs_at_once: Pairs that a thread holds.
         pair_bytes: Bytes for sorting the pairs in the end; an eighth holds pairs before.
     """

@@ -1,4 +1,4 @@
-"""The fast feature hashes beside XXH3, over a slice of a byte buffer.
+"""The fast feature hashes other than XXH3, over a slice of a byte buffer.
 
 Sources: xxHash specification (XXH64); Fowler, Noll and Vo; Appleby, MurmurHash3; Jenkins, lookup3
 and one-at-a-time; Aumasson and Bernstein, SipHash, 2012; ISO 3309 (CRC-32);

@@ -1,7 +1,7 @@
 """How much room the tokens of a text take: by its length if it is short, counted if it is long.
 
 By its length alone each byte takes room for the most that a byte could become, some 300 bytes of
-address space. A long text is gone through once before: what it becomes takes a tenth or less of it.
+address space. A long text is read once before: its tokens take a tenth or less of that.
 """
 
 from __future__ import annotations

@@ -263,7 +263,7 @@ def compare_bucket(
 ) -> int:  # fmt: skip
     """Write the rows of a bucket that are due to query q; returns the new count, stored or not.
 
-    -1 where the table names a row that there is not, as that of a damaged file may.
+    -1 if the table names a row that does not exist, as in a damaged file.
     """
     probe, low, high = bucket
     table = probes.tables[probe]
@@ -496,7 +496,7 @@ def offer_rows(
         multipliers: For fingerprints of this width.
         distance: The largest at which one is near.
         near: int64 (n,), written: the appended row that is closer than all stored ones, or -1.
-            Who has neither was appended.
+            A fingerprint with neither was appended.
 
     Returns:
         Rows that there are then.

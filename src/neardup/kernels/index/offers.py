@@ -107,7 +107,7 @@ def offer_sets(
         made_for: Condition of the tail.
         condition: Condition at which sets are near: the same, or a larger similarity.
         near: int64 (n,), written: the appended row that is more similar than all stored ones, or
-            -1. Who has neither was appended.
+            -1. A document with neither was appended.
 
     Returns:
         Entries that the tail has then.

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from neardup.kernels.array_types import Float64s, Offsets
 
 FLAG_BITS: Final = 15
-"""Most features of a set are not a query's: so many flags tell, and fit the fastest cache."""
+"""Flags for features of a query, few enough for the fastest cache; most features of a set have
+none."""
 FIRST_LOOK: Final = 4096
 """Entries of lists after which the sets met so far are compared for the first time."""
 LOOK_SHARE: Final = 64
@@ -317,7 +318,7 @@ def _clear(met: Any, used: int) -> None:
 
 @inner
 def _follow_first(query: WeightedQuery, lists: Lists, order: Any, look: int, met: Any) -> int:
-    """Follow the first lists of the order, until they had so many entries; how many sets met."""
+    """Follow the first lists of the order up to a number of entries; returns the sets met."""
     used = followed = k = 0
     while k < order.size and followed < look:
         i = order[k]
@@ -452,7 +453,7 @@ def rank_sets(
 
     1. Follow the lists that tell most, and compare the n most promising sets that these name: what
        they reach is the limit.
-    2. Follow lists until the other features weigh little beside the limit, a range of sets at a
+    2. Follow lists until the other features weigh little against the limit, a range of sets at a
        time, so that the totals stay in the cache.
     3. Compare the sets of the range whose total and those other features could reach the limit.
 

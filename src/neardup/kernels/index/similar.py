@@ -59,7 +59,7 @@ LONG_BUCKET: Final = 32
 ENTRIES_A_WORD: Final = 4
 """The time of an entry, in words of consecutive sketches."""
 TELLING_BITS: Final = 24
-"""Of a word: sketches of different sets differ in 32, hardly ever in fewer than so many."""
+"""Bits of a word: sketches of different sets differ in 32, and hardly ever in fewer than these."""
 _PLACE: Final = np.uint64(0xFFF)
 
 
@@ -219,7 +219,7 @@ def _look_at_all(
 def _look_up(
     query: Any, sets: Any, condition: Condition, scratch: Any, seen: Any, hits: Any, state: Any
 ) -> bool:
-    """Find what is similar to a query in a segment; False where there is no room to go on."""
+    """Find the sets of a segment that are similar to a query; False if the buffers are full."""
     low, high = _size_range(query.size, sets, condition)
     if low >= high:
         return True
@@ -287,7 +287,7 @@ def search_parts(
     queries: Any, parts: Int64s, condition: Condition, scratch: Any, seen: Any, hits: Any,
     state: Any,
 ) -> bool:  # fmt: skip
-    """Go on from `state` until all is done, or there is no room: then False."""
+    """Continue from `state` to the end; False if the buffers are full."""
     while state[PART] < parts.shape[0]:
         sets = _stored(parts[state[PART]])
         while state[QUERY] < queries.last:

@@ -95,7 +95,7 @@ def bucket_in(heads: Uint32s, key: Any) -> int:
 def _search_all(
     query: Any, tail: TailSets, rows: int, condition: Condition, seen: Any, hits: Any, state: Any
 ) -> bool:  # fmt: skip
-    """Go on with the rows from state[ENTRY] that were not seen; False where there is no room."""
+    """Continue with the unseen rows from state[ENTRY] on; False if the buffers are full."""
     stamp = np.uint64(state[STAMP]) << np.uint64(32)
     for number in range(max(np.int64(0), state[ENTRY]), rows):
         similarity = reached(query, 0, tail, number, 0, condition)
@@ -117,7 +117,7 @@ def search_rows(
     queries: Any, tail: TailSets, rows: int, condition: Condition, scratch: Any, seen: Any,
     hits: Any, state: Any,
 ) -> bool:  # fmt: skip
-    """Go on from `state` until all is done, or there is no room: then False.
+    """Continue from `state` to the end; False if the buffers are full.
 
     A query that meets more rows than `seen` holds is compared with all, where sketches tell.
     """

@@ -66,7 +66,7 @@ class Walk(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """The document in hand, which is compared with those of the index."""
+    """The current document, which is compared with those of the index."""
 
     x: int
     size: int  # its features

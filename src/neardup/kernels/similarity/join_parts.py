@@ -74,7 +74,7 @@ def _document(record: Uint64s) -> int:
 
 @inner
 def _root(forest: Int64s, row: int) -> int:
-    """The root as far as it is known: another thread may unite groups meanwhile."""
+    """The root as far as it is known: another thread may unite groups at the same time."""
     while forest[row] != row:
         row = forest[row]
     return row

@@ -60,7 +60,7 @@ MET_AT_ONCE: Final = 64
 """So many documents are read ahead of their verification."""
 FIRST_PAIRS: Final = 1024
 MOST_BITS: Final = 1 << 62
-"""A distance from here up is none."""
+"""The least value that means no distance."""
 
 
 @inner
@@ -75,7 +75,7 @@ def _root(parent: Int64s, row: int) -> int:
 def _probe(
     x: int, j: int, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk
 ) -> Probe:
-    """Take document x, the j-th of those that the keys are of, in hand."""
+    """Make document x, the j-th of those of the keys, the current one."""
     begin, end = sets.offsets[x], sets.offsets[x + 1]
     fold_sketch(walk.sketches, x, condition, postings.folds, walk.place)
     smallest, largest = sizes_near(end - begin, condition)

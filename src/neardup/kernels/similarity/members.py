@@ -60,7 +60,7 @@ def _mark(feature: np.uint64, slots: int) -> int:
 
 @inner
 def _may_overlap(features: Hashes, begin: int, end: int, members: Uint64s, needed: int) -> bool:
-    """Whether so many features may be members: by the marks, most of which are 0; no branches."""
+    """Whether this number of features may be members: by the marks, mostly 0; no branches."""
     slots = np.int64(members[0])
     marks, spare = 2 + slots, end - begin - needed
     for first in range(begin, end, AT_ONCE):

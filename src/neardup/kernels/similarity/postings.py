@@ -22,13 +22,13 @@ The index is an array of rows, uint32 (rows, COLUMNS), row 0 being none:
 
 - class: KIND (of `kind_of`), CLASS (the next class of the key), COUNT (documents in the last
   block), NEXT (block), LAST (block), RINGS (the first one); it begins the first block;
-- beginning of another block: ROOM (for so many documents, which follow it) and NEXT;
+- beginning of another block: ROOM (the number of documents that fit after it) and NEXT;
 - document in a block: DOCUMENT, BEFORE (features before the key), SIZE;
 - document in a ring: the same, AROUND (the next of the ring) and OTHER (the first one of the next
   ring of the class).
 
 `folds`, uint64 (rows + PADDING, 1 or WIDE_WORDS), has the folded sketch of each row of a document;
-folds[0] is that of the document in hand (threads that look up at once
+folds[0] is that of the current document (threads that look up at once
 have one each behind the padding). `used`, int64 (USED,), counts: ROWS, SLOTS of the table,
 KEYS put in, candidates VERIFIED.
 """
@@ -76,7 +76,7 @@ _ONE_WORD: Final = (0,)
 
 LEAST_SKETCH_WORDS: Final = 4
 WORDS_AT_ONCE: Final = 16
-"""A sketch of more words has a multiple of these; after each so many, enough may differ."""
+"""A sketch of more words has a multiple of these; after each group, enough bits may differ."""
 
 
 @inner
@@ -291,7 +291,7 @@ def may_have_near(
 
 @inner
 def _apart(folds: Uint64s, at: int, place: int) -> int:
-    """In how many bits the entry of a row differs from that in hand."""
+    """The number of bits in which the entry of a row differs from that of the current document."""
     apart = popcount(folds[place, 0] ^ folds[at, 0])
     if folds.shape[1] == WIDE_WORDS:
         for word in range(1, WIDE_WORDS):

@@ -1,7 +1,7 @@
 """Which features find a document in the exact similarity join: its rarest ones.
 
 They are chosen by how many documents have them, counted in hashed cells. A cell has one byte: it
-counts up to 255, a table beside counts on, and in the end the byte is the rank of the count.
+counts up to 255, a second table counts higher, and in the end the byte is the rank of the count.
 
 Features that very many documents have tell them apart badly, each as badly as the other. From a
 rank on they are *common*, and a document has one key for all of them, COMMON_KEY, in the place of

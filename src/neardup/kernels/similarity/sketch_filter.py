@@ -1,4 +1,4 @@
-"""Which indexed documents may match that in hand: those under its keys with a near sketch.
+"""The indexed documents that may match the current one: those under its keys with a near sketch.
 
 An entry of the index tells by sizes, the place of the key and a folded sketch; then whole sketches
 are compared.

@@ -54,7 +54,7 @@ def path_of(path: Any) -> Path:
     """The path on this machine that a caller names, a folder of an index or a file of one.
 
     Raises:
-        UsageError: If it is none, or an address such as http://host/index.
+        UsageError: If it is not a path, or an address such as http://host/index.
 
     Example:
         >>> path_of(None)
@@ -224,7 +224,7 @@ def file_failure(action: str, what: str | Path, error: OSError, instead: str = "
         action: What could not be done: "write".
         what: To a path, or to what else has a name.
         error: Its reason.
-        instead: What a user may do instead, beside mending the reason.
+        instead: What a user may do instead of mending the reason.
 
     Example:
         >>> str(file_failure("write", "a.csv", OSError(errno.EACCES, "Permission denied")))

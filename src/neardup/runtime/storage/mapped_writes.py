@@ -75,6 +75,6 @@ class MappedWrites:
         """Map bytes from `begin` on; those before are unmapped once the last piece is copied."""
         self._begin = begin - begin % mmap.ALLOCATIONGRANULARITY
         nbytes += begin - self._begin
-        # A page that the disk had no room for would end the process, so the room is taken first.
+        # A page that did not fit on the disk would end the process, so space is allocated first.
         os.posix_fallocate(self._file, self._begin, nbytes)
         self._memory = mmap.mmap(self._file, nbytes, offset=self._begin)

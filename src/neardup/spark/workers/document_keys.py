@@ -177,7 +177,7 @@ def routed(
     """Send rows to where the pairs of their key are listed: `p`, `side`, `key` and what is carried.
 
     With a column `leads`, documents that lead meet those that do not; else all meet all. Of a key
-    in g pieces each document is sent g times, or, beside those that lead, once.
+    in g pieces each document is sent g times, or, if it does not lead, once.
     """
     for batch in batches:
         keys, numbers = arrays_of(batch, "key", "number")

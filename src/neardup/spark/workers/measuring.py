@@ -45,7 +45,7 @@ def routed_pairs(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.R
 def measure(
     batches: Iterable[pa.RecordBatch], match: Match | None, measure_name: str
 ) -> Iterator[pa.RecordBatch]:
-    """Measure pairs beside the documents that they name; gives EDGES.
+    """Measure pairs that are joined with their documents; gives EDGES.
 
     Args:
         batches: Rows of `right` null, which are documents, and of `right` a number: pairs.
