@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["line_of", "stderr_held", "worker_errors"]
 
 _MOST_LINES: Final = 1000
-_SETTLED: Final = 0.1
+_SETTLE_SECONDS: Final = 0.1
 """Seconds in which the last lines of a start arrive."""
 _STANDARD_ERROR: Final = 2
 _RAISED: Final = re.compile(
@@ -51,8 +51,8 @@ def stderr_held() -> Iterator[list[str]]:
     is_holding.set()
 
     def pump() -> None:
-        with open(reading, "rb") as said:  # noqa: PTH123  # a descriptor
-            for line in said:
+        with open(reading, "rb") as lines_file:  # noqa: PTH123  # a descriptor
+            for line in lines_file:
                 if is_holding.is_set() and len(lines) < _MOST_LINES:
                     lines.append(line.decode("utf-8", "replace"))
                 elif not is_holding.is_set():
@@ -66,7 +66,7 @@ def stderr_held() -> Iterator[list[str]]:
     finally:
         os.dup2(plain, _STANDARD_ERROR)
         os.close(plain)
-        time.sleep(_SETTLED)
+        time.sleep(_SETTLE_SECONDS)
         is_holding.clear()
 
 

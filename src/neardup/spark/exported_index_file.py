@@ -60,8 +60,8 @@ class PastWriter:
 
     def __init__(self, file: Any, recipe: Recipe, more: Mapping[bytes, bytes]) -> None:
         """Write the head."""
-        self._told = {RECIPE: recipe.to_json().encode(), BITS: b"%d" % recipe.bits, **more}
-        self._schema, self._sums = SCHEMA.with_metadata(self._told), _Sums()
+        self._description = {RECIPE: recipe.to_json().encode(), BITS: b"%d" % recipe.bits, **more}
+        self._schema, self._sums = SCHEMA.with_metadata(self._description), _Sums()
         self._writer = pq.ParquetWriter(
             pa.PythonFile(file, "w"), self._schema, write_page_checksum=True
         )
@@ -78,7 +78,7 @@ class PastWriter:
 
     def close(self) -> None:
         """Write the checksums and the end."""
-        seal = {"told": _sum_of(self._told), **self._sums.as_dict()}
+        seal = {"told": _sum_of(self._description), **self._sums.as_dict()}
         self._writer.add_key_value_metadata({SEAL.decode(): json.dumps(seal)})
         self._writer.close()
 

@@ -134,8 +134,8 @@ def _read_file(
 
 def _last(rank: int, messages: dict[str, Any] | None, rejected: int) -> pa.RecordBatch:
     none = pa.array([b""], pa.binary())
-    said = pa.nulls(1) if messages is None else pa.array([json.dumps(messages)])
-    columns = (np.array([-1 - rank]), said, np.zeros(1), pa.nulls(1))
+    encoded_messages = pa.nulls(1) if messages is None else pa.array([json.dumps(messages)])
+    columns = (np.array([-1 - rank]), encoded_messages, np.zeros(1), pa.nulls(1))
     return _batch(columns, none, none, rejected)
 
 
