@@ -25,7 +25,7 @@ from harness import report
 from harness.records import RESULTS, Record, every_record, medians, newest
 from harness.report import rounded
 from neardup.hamming.plans.join_plan import spilled_seconds
-from similarity_tables import short_texts, similar_index
+from similarity_tables import passages, short_texts, similar_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -427,6 +427,7 @@ TABLES: Final[dict[str, Callable[[Path], str]]] = {
     "scale-larger": scale_larger,
     "similar-index": similar_index,
     "short-texts": short_texts,
+    "passages": passages,
 }
 
 

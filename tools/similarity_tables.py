@@ -1,4 +1,4 @@
-"""The tables of the index by similarity and of short texts, beside their peers."""
+"""The tables of the index by similarity, of short texts and of passages, beside their peers."""
 
 from __future__ import annotations
 
@@ -120,3 +120,29 @@ def peer_cell(found: dict[str, Any]) -> str:
     if "value" not in found:
         return ""
     return f"{rounded(found['value'] / 10)} ({found['recall']:.2f})"
+
+
+def passages(page: Path) -> str:
+    """Processor seconds, memory and recall of deduplication, by number of passages."""
+    record = newest("passages")
+    rows = []
+    for each in record.value["measurements"]:
+        if each["function"] == "checked" or not each["results"]:
+            continue
+        found = medians(each["results"])
+        name = "**neardup**" if each["function"] == "ours" else each["environment"]
+        if "error" in found or "over" in found:
+            why = f"more than {found['over']:g} s" if "over" in found else "failed"
+            rows.append(["", name, why, *[""] * 5])
+            continue
+        shares = [f"{found[key]:.3f}" for key in ("recall", "planted", "alone")]
+        rows.append([
+            f"{found['read']:,.0f}", name, rounded(found["value"]), rounded(found["peak_gib"]),
+            *shares, f"{found['read'] - found['kept']:,.0f}",
+        ])  # fmt: skip
+    rows.sort(key=lambda row: int(row[0].replace(",", "") or 0))
+    head = (
+        "passages | | cpu s | peak, GiB | recall, all pairs | planted twins"
+        " | dropped without a partner | dropped"
+    )
+    return table(head, rows, "rlrrrrrr") + told(page, record)
