@@ -104,7 +104,7 @@ def records(count: int) -> Iterator[tuple[str, str]]:
     """Ids and texts: the id of a twin is that of its original, and a mark."""
     originals = list(islice(distinct(real_texts()), count))
     random.Random(1).shuffle(originals)
-    return islice(with_twins(originals), count)
+    yield from islice(with_twins(originals), count)
 
 
 def with_twins(texts: list[str]) -> Iterator[tuple[str, str]]:
