@@ -280,6 +280,9 @@ def test_compare_shows_distance_and_similarity(here: Here) -> None:
 def test_compare_and_explain_take_records_texts_and_a_top_for_each_side(here: Here) -> None:
     out, _ = here("compare", "docs.jsonl:1", "docs.jsonl:2", "--ngram", "1")
     assert "distance     0 of 64 bits" in out
+    monday = ("--text-a", "open on Monday", "--text-b", "open on Sunday", "--words")
+    assert "\nopen on [-Monday-] {+Sunday+}\n" in here("compare", *monday)[0]
+    assert here.summary("compare", *monday)["runs"][0] == ["equal", "open on"]
     assert "cosine       1.000 estimated from the distance; 0.98 to 1.00 in 19" in out
     texts = ("--text-a", "to be to be or", "--text-b", "to be to be not")
     found = here.summary("compare", *texts, "--ngram", "1", "--top", "2", "--top", "3")

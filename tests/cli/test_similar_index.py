@@ -135,6 +135,19 @@ def test_runs_that_it_cannot_serve_are_refused_in_one_line(
     assert message in err
 
 
+def test_an_index_that_compares_the_visible_text_of_html(here: Here) -> None:
+    pytest.importorskip("resiliparse")
+    here("index", "create", "pages", "--similarity", "0.8", "--extract", "all")
+    html = f"<html><body><p class='x y z'>{WORDS}</p><br><br></body></html>"
+    (here.folder / "page.jsonl").write_bytes(lines([{"id": "page", "text": html}]))
+    here("index", "add", "pages", "page.jsonl", "--id", "id")
+    assert here("index", "query", "pages", "--query-text", WORDS)[0] == "1.0000  page\n"
+    assert "\nof HTML      all\n" in here("index", "stats", "pages")[0]
+    assert here("index", "stats", "seen", "--json")[0].count('"extract": null') == 1
+    _, err = here("serve", "pages", "--extract", "none", code=2)
+    assert "was made with 'all'" in err
+
+
 def test_nearest_to_a_stored_document_and_to_files(here: Here) -> None:
     assert here("index", "nearest", "seen", "--id", "b")[0] == "0.9091  a\n"
     out, _ = here("index", "nearest", "seen", "--id", "a", "--by", "cosine", "--json")

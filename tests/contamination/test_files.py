@@ -94,6 +94,14 @@ def test_the_gate_fails_and_everything_is_written(here: Here) -> None:
     here(*base, "0.5")
 
 
+def test_the_gate_alone_writes_nothing(here: Here) -> None:
+    before = sorted(here.folder.iterdir())
+    _, err = here(*AGAINST, "--fail-above", "0", code=1)
+    assert "50.00% of a benchmark's questions were found" in err
+    here(*AGAINST, "--fail-above", "0.5")
+    assert sorted(here.folder.iterdir()) == before
+
+
 def test_what_many_documents_have_is_no_leak(here: Here) -> None:
     template = "Choose the right answer from the list below"
     write(here.folder / "train.jsonl", [{"text": f"{template} {n} {n + 1}"} for n in range(200)])

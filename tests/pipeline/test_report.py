@@ -115,6 +115,11 @@ def test_why_names_both_and_the_words(tmp_path: Path) -> None:
         assert "[- rain-]{+ snow+}" in str(result.why(dropped))
         with pytest.raises(UsageError, match="was not dropped"):
             result.why("nobody")
+        kept = result.pairs()["kept"][0].as_py()
+        with pytest.raises(
+            UsageError, match=rf"was kept, and . dropped for it: ask why\({dropped!r}"
+        ):
+            result.why(kept)
 
 
 def test_clusters_have_a_row_for_each_document() -> None:

@@ -78,6 +78,32 @@ def test_a_review_shows_them_too(here: Here) -> None:
     assert pair.fields == (("Date", "2024-01-01", "2024-02-01"), ("Email", "a@b.org", "a@b.org"))
 
 
+def test_show_reads_the_files_that_the_inputs_were_compared_with(here: Here) -> None:
+    write(here.folder / "october.jsonl", [{"id": "o1", "text": "one two three four five"}])
+    write(here.folder / "november.jsonl", [{"id": "n1", "text": "One two three four five!"}])
+    here("dedup", "november.jsonl", "--id", "id", "--duplicates", "n.csv",
+         "--against", "october.jsonl", "--only-against")  # fmt: skip
+    out, _ = here("show", "n.csv")
+    assert "kept o1, dropped n1\n[-one-]{+One+} two three four five{+!+}" in out
+    assert kept_inputs("n.csv", kept_options("n.csv")) == ["november.jsonl"]
+    Path("october.jsonl").unlink()
+    assert "the inputs do not hold o1: name the files" in here("show", "n.csv", "november.jsonl")[0]
+
+
+def test_show_of_one_document(here: Here) -> None:
+    rows = [
+        {"id": name, "text": text}
+        for name, text in zip("abcd", ("x y z", "X Y Z", "p q r", "P q r"), strict=True)
+    ]
+    write(here.folder / "in.jsonl", rows)
+    here("dedup", "in.jsonl", "--id", "id", "--duplicates", "p.parquet")
+    for name, pair in (("a", "kept a, dropped b"), ("d", "kept c, dropped d")):
+        out, _ = here("show", "p.parquet", "--of", name)
+        assert "1 of 1 " in out
+        assert pair in out
+    assert here("show", "p.parquet", "--of", "e")[0] == "e is in no pair\n"
+
+
 def test_kept_options_belong_to_the_table_beside_them(here: Here) -> None:
     facts = kept_options("d.csv")
     assert facts["inputs"] == kept_inputs("d.csv", facts) == ["sheet.csv"]

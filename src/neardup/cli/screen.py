@@ -22,7 +22,7 @@ from neardup.runtime.progress import Progress, Quiet, shown
 if TYPE_CHECKING:
     import subprocess
 
-    from neardup.fingerprinting.explanation import Comparison
+    from neardup.fingerprinting.explanation import Comparison, WordDiff
     from neardup.pipeline.estimate import Estimate
     from neardup.pipeline.index_questions import Related
 
@@ -30,6 +30,7 @@ __all__ = [
     "Lines",
     "as_lines",
     "echo",
+    "marked",
     "print_comparison",
     "print_estimate",
     "print_hits",
@@ -46,6 +47,7 @@ _NOTICE_SECONDS = 2.5
 _LOOK_SECONDS = 0.5
 _COMPILING = "neardup: compiling kernels for this processor; once, the next start is quick"
 _is_announced = threading.Event()
+_MARKS: Final = {"equal": ("", ""), "removed": ("[-", "-]"), "added": ("{+", "+}")}
 
 
 class Summarised(Protocol):
@@ -244,12 +246,26 @@ def print_plans(plans: Any, as_json: bool) -> None:
     echo(json.dumps(plans.to_pylist()) if as_json else str(plans))
 
 
-def print_comparison(comparison: Comparison, as_json: bool) -> None:
-    """Print a comparison of two documents."""
+def print_comparison(comparison: Comparison, words: WordDiff | None, as_json: bool) -> None:
+    """Print a comparison of two documents, and their words where these were asked for."""
     if as_json:
-        echo(json.dumps(comparison.to_dict()))
+        runs = {} if words is None else {"runs": [[run.kind, run.text] for run in words.runs]}
+        echo(json.dumps(comparison.to_dict() | runs))
         return
     echo(str(comparison))
+    if words is not None:
+        parts = "".join(marked(run.kind, run.text) for run in words.brief())
+        echo(f"\n[-only in A-]  {{+only in B+}}\n{parts}")
+
+
+def marked(kind: str, text: str) -> str:
+    """A run of words, in brackets if one text alone has it, inside the white space around it."""
+    begin, end = _MARKS.get(kind, ("", ""))
+    inner = text.strip()
+    if not begin or not inner:
+        return text
+    at = text.index(inner)
+    return f"{text[:at]}{begin}{inner}{end}{text[at + len(inner) :]}"
 
 
 _LINE_SECONDS: Final = 30.0

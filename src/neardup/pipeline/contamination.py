@@ -116,6 +116,7 @@ class CleanOutputs:
         cut: Write documents without the passages of questions; None drops them.
         resume: Folder for the state of the run, from which a killed run continues; or None.
         report: A page about the run.
+        gate: The counts of the summary are enough, and nothing has to be written.
 
     Raises:
         UsageError: If there is nothing to write.
@@ -128,11 +129,15 @@ class CleanOutputs:
     cut: Cut | None = None
     resume: str | None = None
     report: str | None = None
+    gate: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a run without a result."""
-        if self.clean is self.found is self.report is None:
-            raise UsageError("nothing to write: pass -o CLEAN, --found FILE or --report FILE")
+        if self.clean is self.found is self.report is None and not self.gate:
+            raise UsageError(
+                "nothing to write: pass -o CLEAN, --found FILE or --report FILE, or --fail-above 0"
+                " for the exit code alone"
+            )
         if self.cut is not None and self.clean is None:
             raise UsageError("--cut requires documents to write: pass -o CLEAN")
 

@@ -264,7 +264,8 @@ def dedup_files(
             sources, decision, documents.counts, run.outputs, run.files, shown, limits.workers
         )
         write_result_tables(table, decision, documents.addresses, run.outputs, run.files)
-        keep_options(run.outputs.duplicates, paths, options, run.files)
+        files = () if against is None else against.files
+        keep_options(run.outputs.duplicates, paths, options, run.files, files)
         outcome = Outcome(documents, decision, rule, choice, limits, rejects.count, read.within)
         texts_of = partial(_texts_at, sources, read, reference, decision)
         write_report(outcome, outputs.report, texts_of, run.files)

@@ -225,6 +225,7 @@ class IndexStats:
             *(_by_distance(stats) if by_distance else _by_similarity(stats)),
             f"ids          {_IDS[stats['ids']]}",
             f"stored       {_stored(stats)}",
+            *([] if stats["extract"] is None else [f"of HTML      {stats['extract']}"]),
             f"on disk      {stats['bytes_on_disk']:,} bytes, {stats['log_rows']:,} rows in the log",
         ]
         lines += [

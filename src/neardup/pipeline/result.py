@@ -121,6 +121,15 @@ class DedupResult:
         named = self.duplicates["dropped"].cast(pa.large_string())
         rows = self.duplicates.filter(pc.equal(named, str(dropped)))
         if not rows.num_rows:
+            kept_for = self.duplicates.filter(
+                pc.equal(self.duplicates["kept"].cast(pa.large_string()), str(dropped))
+            )
+            if kept_for.num_rows:
+                other = kept_for["dropped"][0].as_py()
+                raise UsageError(
+                    f"{dropped!r} was kept, and {kept_for.num_rows:,} dropped for it: ask"
+                    f" why({other!r})"
+                )
             raise UsageError(
                 f"{dropped!r} was not dropped: the column `dropped` of `duplicates` has the dropped"
                 " documents"

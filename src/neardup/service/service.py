@@ -151,6 +151,7 @@ class Service:
             index.by: index.similarity if index.by == "similarity" else index.distance,
             **({"measure": index.measure} if index.by == "similarity" else {"bits": index.bits}),
             "store": index.store,
+            "extract": stats["extract"],
             "recipe": None if recipe is None else json.loads(recipe.to_json()),
             "digest": self.digest,
             "readonly": settings.readonly,

@@ -33,6 +33,9 @@ def compare(
     *,
     reading: Reading,
     top: two_texts.Tops = None,
+    words: Annotated[
+        bool, typer.Option("--words", help="Show the words that differ as well.")
+    ] = False,
     json: shared.Json = False,
     made: Recipe,
 ) -> None:
@@ -41,12 +44,14 @@ def compare(
     Examples:
     neardup compare LICENSE README.md --ngram 1
 
-    neardup compare news.jsonl:1 news.jsonl:4
+    neardup compare news.jsonl:1 news.jsonl:4 --words
 
     neardup compare --text-a "on Monday" --text-b "on Sunday" --tokens chars
     """
     from neardup.cli.screen import print_comparison
     from neardup.fingerprinting.explanation import compare as compared
+    from neardup.fingerprinting.explanation import word_diff
 
     a, b = two_texts.two_texts(documents or [], text_a, text_b, reading)
-    print_comparison(compared(a, b, made, top=two_texts.tops(top)), json)
+    comparison = compared(a, b, made, top=two_texts.tops(top))
+    print_comparison(comparison, word_diff(a, b) if words else None, json)

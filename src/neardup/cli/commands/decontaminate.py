@@ -187,7 +187,10 @@ def decontaminate(
         "--memory": memory,
     }  # fmt: skip
     shared.check_engine(engine, master, local)
-    outputs = CleanOutputs(output, found, reading.rejects, csv_safe, cutting, resume, report)
+    is_gate = fail_above is not None and engine == "local"  # an engine's files need a folder
+    outputs = CleanOutputs(
+        output, found, reading.rejects, csv_safe, cutting, resume, report, is_gate
+    )
     leak = leak_rule(share, run, rule)
     read = reading.options(memory)
     fields = (read.text,) if parts is None else tuple((x.strip(),) for x in parts.split(","))

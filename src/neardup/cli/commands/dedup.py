@@ -210,12 +210,11 @@ def dedup(
         print_summary(done, json)
         return
     with progress() as shown, ExitStack() as stack:
-        name = ", ".join(files) or None
         if files:
             index = stack.enter_context(index_of_files(files, rule, read, limits, shown))
         seen = None
         if index is not None:
-            seen = Against(index, update, own_ids, only_against, name, waiting)
+            seen = Against(index, update, own_ids, only_against, tuple(files), waiting)
         result = dedup_files(inputs, outputs, rule, choice, read, limits, shown, seen)
     print_summary(result.summary, json)
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from neardup.cli import options as shared
-from neardup.cli.commands.index.given import Folder
+from neardup.cli.commands.index.given import ExtractOfIndex, Folder
 from neardup.errors import UsageError
 
 __all__ = ["serve"]
@@ -55,6 +55,7 @@ def serve(
             metavar="KIND", help="Stored content of documents in a new index: text, or none."
         ),
     ] = None,
+    extract: ExtractOfIndex = None,
     max_age: Annotated[
         str | None,
         typer.Option(metavar="T", help="Remove older documents: 30d, 12h, 90m or 45s."),
@@ -86,11 +87,14 @@ def serve(
     Examples:
     neardup serve seen.index --similarity 0.8
 
+    neardup serve pages.index --similarity 0.8 --extract main
+
     neardup serve seen.index --host 0.0.0.0 --keys keys.txt --max-age 30d --age seen
     """
     from neardup.cli.screen import echo
 
     made = _made(folder, similarity, distance, question, store, readonly=readonly)
+    made["extract"] = extract
     if age not in {"added", "seen"}:
         raise UsageError(f"--age is {age!r}: use added or seen")
     if max_age is None and age == "seen":

@@ -12,7 +12,7 @@ import typer
 
 from neardup.cli import options as shared
 from neardup.cli.document_options import Reading, takes_documents
-from neardup.cli.screen import echo
+from neardup.cli.screen import echo, marked
 from neardup.runtime.progress import shown
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["show"]
 
-_MARKS: Final = {"equal": ("", ""), "removed": ("[-", "-]"), "added": ("{+", "+}")}
 _STYLES: Final = {"equal": "", "removed": "red strike", "added": "green"}
 _LEGEND: Final = {"removed": "only in the kept one", "added": "only in the dropped one"}
 
@@ -54,6 +53,10 @@ def show(
         int,
         typer.Option(min=0, metavar="WORDS", help="Words to show on each side of a difference."),
     ] = 12,
+    of: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Only the pairs that this document is part of."),
+    ] = None,
     fields: shared.ShownFields = None,
     *,
     reading: Reading,
@@ -68,6 +71,8 @@ def show(
     Examples:
     neardup show dropped.csv
 
+    neardup show dropped.csv --of a17
+
     neardup show dropped.csv --fields Email,Date
 
     neardup show dropped.csv news.jsonl --id id --show 100
@@ -77,19 +82,19 @@ def show(
 
     facts, names = kept_options(duplicates), shared.field_names(fields)
     reading = reading.completed(facts)
-    read, paths = reading.options(memory), inputs or kept_inputs(duplicates, facts)
-    removed = removed_documents(duplicates, paths, read, number, reading.input_format, names)
+    read, paths = reading.options(memory), inputs or kept_inputs(duplicates, facts, against=True)
+    removed = removed_documents(duplicates, paths, read, number, reading.input_format, names, of)
     if json:
         for each in removed.documents:
             echo(json_format.dumps(each.to_dict()))
     elif sys.stdout.isatty():
-        _print_in_colour(removed, context)
+        _print_in_colour(removed, context, of)
     else:
-        for styled in _lines(removed, context):
-            echo("".join(_marked(kind, part) for kind, part in styled))
+        for styled in _lines(removed, context, of):
+            echo("".join(marked(kind, part) for kind, part in styled))
 
 
-def _lines(removed: Removed, context: int) -> Iterator[list[tuple[str, str]]]:
+def _lines(removed: Removed, context: int, of: str | None) -> Iterator[list[tuple[str, str]]]:
     """Lines of (kind, text): kinds of runs, or "head"."""
     legend = [(kind, meaning) for kind, meaning in _LEGEND.items()]
     if removed.documents:
@@ -107,7 +112,8 @@ def _lines(removed: Removed, context: int) -> Iterator[list[tuple[str, str]]]:
                 for name, text in zip((each.kept, each.dropped), each.texts, strict=True)
                 if text is None
             ]
-            yield [("equal", f"the inputs do not hold {' and '.join(map(shown, missing))}")]
+            names = " and ".join(map(shown, missing))
+            yield [("equal", f"the inputs do not hold {names}: name the files that do")]
             continue
         yield [(run.kind, shown(run.text, lines=True)) for run in diff.brief(context)]
         if any(diff.cut):
@@ -117,7 +123,7 @@ def _lines(removed: Removed, context: int) -> Iterator[list[tuple[str, str]]]:
         yield [("equal", "")]
         yield [("head", f"{more:,} more are at least as similar; --show {removed.total} shows all")]
     elif not removed.total:
-        yield [("head", "nothing was removed")]
+        yield [("head", "nothing was removed" if of is None else f"{shown(of)} is in no pair")]
 
 
 def _both(kept: str | None, dropped: str | None) -> list[tuple[str, str]]:
@@ -132,24 +138,14 @@ def _measured(each: RemovedDocument) -> str:
     return f"{similarity}  distance {each.distance}" if each.distance is not None else similarity
 
 
-def _marked(kind: str, text: str) -> str:
-    """A run with its marks inside the white space around it."""
-    begin, end = _MARKS.get(kind, ("", ""))
-    inner = text.strip()
-    if not begin or not inner:
-        return text
-    at = text.index(inner)
-    return f"{text[:at]}{begin}{inner}{end}{text[at + len(inner) :]}"
-
-
-def _print_in_colour(removed: Removed, context: int) -> None:
+def _print_in_colour(removed: Removed, context: int, of: str | None) -> None:
     from rich.console import Console
     from rich.text import Text
 
     console = Console(highlight=False)
     lines: list[Any] = [
         Text.assemble(*((part, _STYLES.get(kind, "bold")) for kind, part in styled))
-        for styled in _lines(removed, context)
+        for styled in _lines(removed, context, of)
     ]
     height = sum(-(-max(1, line.cell_len) // console.width) for line in lines)
     if height < shutil.get_terminal_size().lines or not sys.stdin.isatty():

@@ -174,8 +174,9 @@ def _are_documents(files: Sequence[InputFile]) -> bool:
                 " one, and name its folder"
             )
         raise UsageError(
-            f"{records.path} holds records, and {documents[0].path} is one document; name them in"
-            " two runs, or pass --format text to read every file as one document"
+            f"{records.path} holds records, and {documents[0].path} is one document; name"
+            " those that you mean, such as 'folder/**/*.parquet', or pass --format text to read"
+            " every file as one document"
         )
     return bool(documents)
 

@@ -92,6 +92,7 @@ def removed_documents(
     most: int = 20,
     format_name: InputFormat | str | None = None,
     fields: Sequence[str] = (),
+    of: str | None = None,
 ) -> Removed:
     """Read a duplicates file and the texts of its documents, the least similar first.
 
@@ -102,6 +103,7 @@ def removed_documents(
         most: The most documents; only their texts are in memory.
         format_name: Of the inputs, if their extensions do not decide.
         fields: Fields of the records that are returned with the texts.
+        of: An id or address: only the pairs that this document is part of.
 
     Raises:
         UsageError: If it is not a duplicates file, no input is known, or no record has a field.
@@ -112,8 +114,9 @@ def removed_documents(
     def counted() -> Iterator[RemovedDocument]:
         nonlocal total
         for each in duplicate_rows(duplicates):
-            total += 1
-            yield each
+            if of is None or of in {each.dropped, each.kept}:
+                total += 1
+                yield each
 
     removed = heapq.nsmallest(most, counted(), key=_doubt)
     names = {name for each in removed for name in (each.dropped, each.kept)}

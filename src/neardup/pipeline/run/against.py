@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from neardup.documents import ReadOptions
+    from neardup.fingerprinting.recipe import Recipe
     from neardup.index import DurableIndex
     from neardup.pipeline.run.read_documents import Documents
     from neardup.pipeline.run.rule import Choice, Rule
@@ -65,7 +66,7 @@ class Against:
             other. "keep": it is not, and an unchanged document is only compared with documents of
             the run.
         only: The run's documents are not compared with each other.
-        name: Its name in messages and summaries; by default its folder.
+        files: What the index was made of for the run, if it was: they name it in messages.
         wait: Seconds to wait for another process that writes to it.
 
     Raises:
@@ -76,7 +77,7 @@ class Against:
     update: bool = False
     own_ids: str = "seen"
     only: bool = False
-    name: str | None = None
+    files: tuple[str, ...] = ()
     wait: float = 0.0
 
     def __post_init__(self) -> None:
@@ -133,7 +134,11 @@ class ReferenceIndex:
         counts = {"documents": 0, "added": 0}
         if self.service is None:
             counts = {"documents": len(self._seen), "added": self._seen.added}
-        self.facts = {"path": against.name or against.folder, **counts, "own_ids": self.own_ids}
+        self.facts = {
+            "path": ", ".join(against.files) or against.folder,
+            **counts,
+            "own_ids": self.own_ids,
+        }
         if against.only:
             self.facts["only"] = True
 
@@ -405,6 +410,7 @@ class ReferenceIndex:
             raise RecipeError(
                 f"{folder} has recipe {digest}, the run {rule.recipe.digest}: fingerprints of"
                 " two recipes cannot be compared; give the options that the index was made with"
+                f"{_preset_option(index.recipe)}"
             )
         if self._choice.policy != "greedy":
             raise UsageError(
@@ -463,6 +469,11 @@ def _opened(against: Against) -> DurableIndex:
     return DurableIndex.open(
         against.folder, create=False, readonly=not against.update, wait=against.wait
     )
+
+
+def _preset_option(recipe: Recipe | None) -> str:
+    """The option that makes fingerprints as an index has them; empty if no single one does."""
+    return "" if recipe is None or recipe.preset is None else f", such as --preset {recipe.preset}"
 
 
 def _but_own(matches: pa.Table, names: pa.Array, own: Versions) -> pa.Table:

@@ -28,8 +28,9 @@ _PIECE_BYTES: Final = 1 << 20
 
 
 def keep_options(
-    table: str | None, inputs: Sequence[str], options: dict[str, Any], written: OutputSet
-) -> None:
+    table: str | None, inputs: Sequence[str], options: dict[str, Any], written: OutputSet,
+    against: Sequence[str] = (),
+) -> None:  # fmt: skip
     """Write the options of a run next to its table, if that is a file of this machine.
 
     Args:
@@ -37,12 +38,15 @@ def keep_options(
         inputs: The run's inputs, as named in its call.
         options: Those of rule, choice and reading, by name.
         written: The outputs of the run, with the complete table.
+        against: Files that the inputs were compared with.
     """
     if table is None or is_uri(table) or table in STANDARD_OUTPUT or is_device(as_local(table)):
         return
     path = str(_place(table))
     paths = [_from(path, each) for each in inputs]
     facts = {"inputs": [] if "-" in inputs else paths, "table": _mark(written.finished(table))}
+    if against:
+        facts["against"] = [_from(path, each) for each in against]
     facts |= options
     # Names that are not UTF-8 have surrogates, which this writes as escapes.
     written.create(path).write(json.dumps(facts, indent=2).encode() + b"\n")
@@ -64,6 +68,8 @@ def kept_inputs(table: str, facts: dict[str, Any]) -> list[str]:
     """The inputs of a table's run, if all files among them still exist."""
     folder = Path(as_local(table)).parent
     named = [str(path) for path in facts.get("inputs", ())]
+    if named and against:
+        named += map(str, facts.get("against", ()))
     inputs = [path if is_uri(path) else os.path.normpath(folder / path) for path in named]
     is_there = all(is_uri(path) or "*" in path or Path(path).exists() for path in inputs)
     return inputs if is_there else []

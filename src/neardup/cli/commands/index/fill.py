@@ -9,6 +9,7 @@ import typer
 
 from neardup.cli import options as shared
 from neardup.cli.commands.index.given import (
+    ExtractOfIndex,
     Folder,
     Verify,
     given_options,
@@ -65,6 +66,7 @@ def create(
     no_recipe: Annotated[
         bool, typer.Option("--no-recipe", help="Accept only fingerprints, of --bits.")
     ] = False,
+    extract: ExtractOfIndex = None,
     *,
     made: Parts,
 ) -> None:
@@ -81,7 +83,9 @@ def create(
 
     neardup index create records.index --question question.toml
 
-    neardup index create pages.index --similarity 0.8 --store text
+    neardup index create pages.index --similarity 0.8 --extract main
+
+    neardup index create texts.index --similarity 0.8 --store text
 
     neardup index create prints.index --distance 3
 
@@ -95,6 +99,8 @@ def create(
     recipe = None if no_recipe else own
     if no_recipe and store not in {None, "none"}:
         raise UsageError(f"--store {store} requires a recipe: leave --no-recipe out")
+    if no_recipe and extract is not None:
+        raise UsageError("--extract requires a recipe: leave --no-recipe out")
     is_similar = similarity is not None or similarity_measure is not None
     if made.question is not None and distance is not None:
         raise UsageError(
@@ -120,11 +126,15 @@ def create(
                 )
     if distance is None:
         resolved = question_for(made.question, similarity, similarity_measure, made.recipe)
-        DurableIndex.create(folder, plan=plan, store=store, question=resolved).close()
+        DurableIndex.create(
+            folder, plan=plan, store=store, question=resolved, extract=extract
+        ).close()
         what, recipe = f"similarity {resolved.similarity} ({resolved.measure})", resolved.recipe
     else:
         shared.check_reach(distance, own.bits)
-        DurableIndex.create(folder, distance, own.bits, recipe, plan, store or "none").close()
+        DurableIndex.create(
+            folder, distance, own.bits, recipe, plan, store or "none", extract=extract
+        ).close()
         what = f"distance {distance}"
     recipe_name = "no recipe" if recipe is None else f"recipe {recipe.digest}"
     echo(f"made {shown(folder)}: {what}, {recipe_name}", err=True)

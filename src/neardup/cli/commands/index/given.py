@@ -15,12 +15,21 @@ if TYPE_CHECKING:
     from neardup.index import DurableIndex
 
 __all__ = [
-    "Folder", "HitsFile", "Verify", "check_one_query", "given_options", "identity_of",
-    "note_what_stays", "opened_to_write",
+    "ExtractOfIndex", "Folder", "HitsFile", "Verify", "check_one_query", "given_options",
+    "identity_of", "note_what_stays", "opened_to_write",
 ]  # fmt: skip
 
 Folder = Annotated[
     str, typer.Argument(metavar="DIR", help="Folder of the index.", show_default=False)
+]
+ExtractOfIndex = Annotated[
+    str | None,
+    typer.Option(
+        "--extract",
+        metavar="main|trafilatura|all|none",
+        help="Of HTML an index that is made compares the main content, all visible text or the"
+        " markup too.",
+    ),
 ]
 HitsFile = Annotated[
     str | None,
