@@ -185,7 +185,7 @@ def test_a_page_shows_each_question_above_its_passage(here: Here) -> None:
             "text is a number, not a string; fix the line or pass --parts FIELD",
         ),
         ("quiz.jsonl -o c.jsonl --fail-above 2", 2, "such as 0.1%"),
-        ("quiz.jsonl --report r.csv", 2, "a report is a page"),
+        ("quiz.jsonl --report r.csv", 2, "a report is an HTML page"),
     ],
 )
 def test_bad_usage_is_one_line(here: Here, options: str, code: int, message: str) -> None:

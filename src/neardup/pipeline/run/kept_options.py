@@ -64,8 +64,14 @@ def kept_options(table: str) -> dict[str, Any]:
         return {}
 
 
-def kept_inputs(table: str, facts: dict[str, Any]) -> list[str]:
-    """The inputs of a table's run, if all files among them still exist."""
+def kept_inputs(table: str, facts: dict[str, Any], *, against: bool = False) -> list[str]:
+    """The inputs of a table's run, if all files among them are still there.
+
+    Args:
+        table: What the run wrote.
+        facts: Of that table, as `kept_options` gives them.
+        against: Give the files that the inputs were compared with as well.
+    """
     folder = Path(as_local(table)).parent
     named = [str(path) for path in facts.get("inputs", ())]
     if named and against:
