@@ -92,12 +92,12 @@ def test_plan_says_what_an_index_to_come_costs(here: Here) -> None:
             ["create", "new", "-s", "0.8", "-k", "3"],
             "--similarity and --distance exclude each other",
         ),
-        (["create", "new", "-s", "0.8", "--store", "none"], "--store is of fingerprints"),
+        (["create", "new", "-s", "0.8", "--store", "none"], "--store is for fingerprints"),
         (
             ["create", "new", "--measure", "cosine", "-k", "3"],
             "--measure and --distance exclude each other",
         ),
-        (["create", "new", "--measure", "cosine", "--plan", "scan"], "--plan is of fingerprints"),
+        (["create", "new", "--measure", "cosine", "--plan", "scan"], "--plan is for fingerprints"),
     ],
 )
 def test_what_belongs_to_the_other_kind_is_one_line(
