@@ -483,7 +483,7 @@ class Queries:
             n: How many.
             by: Of an index by similarity: "similarity", the index's; or "cosine", for related
                 documents: the cosine of vectors in which each distinct feature has the recipe's
-                    weight, by `idf` if the recipe weighs by "tfidf".
+                weight, by `idf` if the recipe weighs by "tfidf".
 
         Returns:
             A list of (id, distance) or (id, similarity), the closest first, then by insertion;
