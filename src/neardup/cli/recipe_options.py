@@ -166,7 +166,7 @@ _RECIPE_OPTIONS: Final = {
 
 
 _SHOWN: Final = ("recipe", "preset", "tokens", "ngram")
-_MORE: Final = "\n\n    neardup fingerprint --help has further options of the recipe."
+_MORE: Final = "\n\n    Further options of the recipe: neardup fingerprint --help."
 
 
 def takes_recipe(

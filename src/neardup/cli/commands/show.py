@@ -31,7 +31,9 @@ def show(
     duplicates: Annotated[
         str,
         typer.Argument(
-            metavar="DUPLICATES", help="The table of dedup --duplicates.", show_default=False
+            metavar="DUPLICATES",
+            help="What dedup --duplicates wrote.",
+            show_default=False,
         ),
     ],
     inputs: Annotated[

@@ -23,7 +23,9 @@ def report(
     duplicates: Annotated[
         str,
         typer.Argument(
-            metavar="DUPLICATES", help="The table of dedup --duplicates.", show_default=False
+            metavar="DUPLICATES",
+            help="What dedup --duplicates wrote.",
+            show_default=False,
         ),
     ],
     inputs: Annotated[
