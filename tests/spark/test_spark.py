@@ -159,6 +159,7 @@ SMALL: Final = [
     Limits(edges=1),
     Limits(edges=40, of_key=3, of_block=5, candidates=1 << 40),
     Limits(edges=9, of_key=3, of_block=5, candidates=0),
+    Limits(features=30, others=1),
 ]
 
 
@@ -215,8 +216,6 @@ def test_pieces_list_the_pairs_of_one_task(
 
 SKEWED: Final = int(os.environ.get("NEARDUP_SPARK_SKEW", "2000"))
 """Documents of the tests of skew; `make spark-rounds` has a million."""
-MOST_DENSE: Final = 100_000
-"""Of one component by components, which lists every match: 13 million with a tenth of so many."""
 
 
 def skewed(kind: str, count: int) -> pa.Table:
@@ -243,8 +242,6 @@ def test_skew_is_decided_as_on_one_machine(
     session: Any, limited: Callable[[Limits], None], kind: str, policy: str, tmp_path: Path
 ) -> None:
     count = SKEWED
-    if (policy, kind) == ("components", "a component of a tenth"):
-        count = min(count, MOST_DENSE)
     if count < 100_000:
         scale = max(1, count // 10_000)
         limited(Limits(edges=500 * scale, of_key=50 * scale, of_block=100 * scale, candidates=4))

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 from neardup.spark import match_groups
 from neardup.spark.engine import Route
-from neardup.spark.matches import Matches, measured
+from neardup.spark.feature_groups import decided_by_features
+from neardup.spark.matches import Matches, with_measures
 from neardup.spark.workers import decide_components, equal_documents, measuring
 
 if TYPE_CHECKING:
@@ -54,26 +55,24 @@ def decide(
         past = past.where("octet_length(codes) > 0")
         standing, documents = standing.unionByName(past), documents.unionByName(past)
     matches = Matches.of(engine, standing, settings)
+    if settings.policy == "components" and settings.by_features:
+        return Decision(documents, decided_by_features(engine, matches, documents, equal, settings))
     edges = engine.keep(
         _edges(engine, matches, settings, has_past=past is not None), "edges", measuring.EDGES
     )
     same = equal.where("number != stands").selectExpr(
         "stands AS left", "number AS right", "stands_score AS left_score",
-        "score AS right_score", "0 AS distance", "true AS equal",
+        "score AS right_score", "0 AS distance",
+        f"CAST({'1' if settings.by_features else 'NULL'} AS double) AS similarity",
+        "true AS equal",
     )  # fmt: skip
-    columns = ("left", "right", "left_score", "right_score", "distance")
+    columns = ("left", "right", "left_score", "right_score", "distance", "similarity")
     links = edges.selectExpr(*columns, "false AS equal").unionByName(same)
-    decisions = match_groups.decided(engine, links, settings).where(
-        f"number < {equal_documents.PAST}"
-    )
-    dropped = decisions.where("number != kept_by")
-    pairs = dropped.selectExpr("number AS left", "kept_by AS right")
-    measures = measured(engine, pairs, documents, None, settings.measure).selectExpr(
-        "left AS number", "distance", "similarity"
-    )
-    schema = f"{decide_components.DECISIONS}, distance int, similarity double"
-    decided = engine.keep(decisions.join(measures, "number", "left"), "decided", schema)
-    return Decision(documents, decided)
+    decisions = match_groups.decided(engine, links, settings)
+    if settings.policy == "components":
+        decisions = with_measures(engine, decisions, documents, settings.measure)
+        decisions = engine.keep(decisions, "decided", decide_components.DECISIONS)
+    return Decision(documents, decisions.where(f"number < {equal_documents.PAST}"))
 
 
 def named(decided: Frame, names: Frame, *, with_via: bool) -> Frame:
@@ -85,17 +84,12 @@ def named(decided: Frame, names: Frame, *, with_via: bool) -> Frame:
         with_via: Whether to say the way; it is null for kept documents.
     """
     kept = names.selectExpr("number AS kept_by", "id AS kept")
-    cluster = names.selectExpr("number AS label", "id AS cluster")
-    rows = decided.join(kept, "kept_by").join(cluster, "label")
-    columns = [
-        "number",
-        "number != kept_by AS dropped",
-        "kept",
-        "distance",
-        "similarity",
-        "cluster",
-    ]
+    rows = decided.join(kept, "kept_by")
+    columns = ["number", "number != kept_by AS dropped", "kept", "distance", "similarity"]
+    # By greedy keep a cluster is named by its kept document.
+    columns.append("cluster" if with_via else "kept AS cluster")
     if with_via:
+        rows = rows.join(names.selectExpr("number AS label", "id AS cluster"), "label")
         rows = rows.join(names.selectExpr("number AS via", "id AS via_id"), "via")
         columns.append("CASE WHEN number = kept_by THEN NULL ELSE via_id END AS via")
     return rows.selectExpr(*columns)
@@ -174,13 +168,13 @@ def _wave(
 ) -> Frame:
     """Decide about a block, and what its kept documents drop; gives the numbers left."""
     edges = engine.keep(matches.among(block), "wave", measuring.EDGES)
-    columns = ("left", "right", "left_score", "right_score", "distance", "false AS equal")
-    decided = match_groups.decided(engine, edges.selectExpr(*columns), settings)
+    columns = ("left", "right", "left_score", "right_score", "distance", "similarity")
+    links = edges.selectExpr(*columns, "false AS equal")
+    decided = match_groups.decided(engine, links, settings)
     gone = decided.where("number != kept_by")
     edges_so_far.append(
         gone.selectExpr("kept_by AS left", "number AS right", "kept_score AS left_score",
-                        "score AS right_score", "0 AS distance",
-                        "CAST(NULL AS double) AS similarity")
+                        "score AS right_score", "distance", "similarity")
     )  # fmt: skip
     leaders = block.join(gone.select("number"), "number", "left_anti")
     others = levels.join(block.select("number"), "number", "left_anti")

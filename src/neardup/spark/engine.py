@@ -66,6 +66,8 @@ class Limits:
 
     Args:
         edges: Matches of a component, 100 bytes each.
+        others: Documents that a document of a transitive group meets under a key at first.
+        features: Features of a component that is decided by them, 25 bytes each.
         of_key: Documents of a key.
         of_block: Fingerprints of a block.
         blocks: Blocks of fingerprints that are sent at once, 40 bytes each: an engine in this
@@ -76,6 +78,8 @@ class Limits:
     """
 
     edges: int = 1 << 22
+    others: int = 1 << 5
+    features: int = 1 << 24
     of_key: int = 1 << 14
     of_block: int = 1 << 20
     blocks: int = 1 << 22

@@ -8,7 +8,7 @@ from the one that is kept.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from neardup.errors import NeardupError
 from neardup.spark.engine import Route
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from neardup.spark.engine import Engine, Settings
     from neardup.spark.engine_session import Frame, Worker
 
-__all__ = ["decided", "sampled"]
+__all__ = ["decided", "outwards", "sampled", "stars"]
 
 MOST_ROUNDS: Final = 100
 LINKS: Final = (
-    "left long, right long, left_score double, right_score double, distance int, equal boolean"
+    "left long, right long, left_score double, right_score double, distance int,"
+    " similarity double, equal boolean"
 )
 
 
@@ -33,26 +34,24 @@ def decided(engine: Engine, links: Frame, settings: Settings) -> Frame:
         NeardupError: If the engine lost something.
     """
     links = engine.keep(links, "links", LINKS)
+    decide = partial(decide_components.decide, keep=settings.keep, policy=settings.policy)
+    if links.count() <= engine.limits.edges:
+        return engine.step(links, decide, decide_components.DECISIONS, to="one", keep="decisions")
     labelled = _labelled(engine, links)
     counts = labelled.groupBy("label").count().where(f"count > {engine.limits.edges}")
     large = [(row["label"], row["count"]) for row in counts.collect()]
-    how: dict[str, Any] = {
-        "keep": settings.keep, "policy": settings.policy, "by_features": settings.by_features,
-    }  # fmt: skip
     small = labelled
     if large:
         names = engine.session.createDataFrame([(label,) for label, _ in large], "label long")
         small = labelled.join(names, "label", "left_anti")
     to = Route(decide_components.members, decide_components.MEMBERS)
-    decisions = engine.step(
-        small, partial(decide_components.decide, **how), decide_components.DECISIONS, to=to
-    )
+    decisions = engine.step(small, decide, decide_components.DECISIONS, to=to)
     for label, count in sorted(large):
         own = engine.keep(labelled.where(f"label = {label}").drop("label"), "large", LINKS)
         if settings.policy == "greedy":
             more = _greedy(engine, own, count, settings)
         else:
-            more = _outwards(engine, own, label, settings)
+            more = outwards(engine, own, label, settings)
         decisions = decisions.unionByName(more)
     return engine.keep(decisions, "decisions", decide_components.DECISIONS)
 
@@ -94,19 +93,22 @@ def _with_equal(links: Frame, gone: Frame) -> Frame:
     )
     stand = ends.dropDuplicates(["number"]).join(gone.drop("score"), "number", "left").selectExpr(
         "number", "coalesce(kept_by, number) AS kept_by", "score",
-        "coalesce(kept_score, score) AS kept_score",
+        "coalesce(kept_score, score) AS kept_score", "distance", "similarity",
     )  # fmt: skip
     copies = links.where("equal").selectExpr(
-        "left AS stands", "right AS copy", "right_score AS copy_score"
+        "left AS stands", "right AS copy", "right_score AS copy_score", "similarity AS equals"
     ).join(stand.withColumnRenamed("number", "stands"), "stands").selectExpr(
-        "copy AS number", "kept_by", "copy_score AS score", "kept_score"
+        "copy AS number", "kept_by", "copy_score AS score", "kept_score",
+        "CAST(coalesce(distance, 0) AS int) AS distance",
+        "CASE WHEN stands = kept_by THEN equals ELSE similarity END AS similarity",
     )  # fmt: skip
     return stand.unionByName(copies).selectExpr(
-        "number", "kept_by", "kept_by AS label", "kept_by AS via", "score", "kept_score"
-    )
+        "number", "kept_by", "kept_by AS label", "kept_by AS via", "score", "kept_score",
+        "distance", "similarity",
+    )  # fmt: skip
 
 
-def _outwards(engine: Engine, links: Frame, label: int, settings: Settings) -> Frame:
+def outwards(engine: Engine, links: Frame, label: int, settings: Settings) -> Frame:
     """DECISIONS of a component, from the kept document outwards, one step of matches at a time."""
     first = partial(rounds.best, keep=settings.keep)
     best = engine.step(links, first, rounds.BEST)
@@ -142,6 +144,7 @@ def _outwards(engine: Engine, links: Frame, label: int, settings: Settings) -> F
     return neighbours.selectExpr(
         "number", f"CAST({kept['number']} AS long) AS kept_by", f"CAST({label} AS long) AS label",
         f"CAST({own} AS long) AS via", "score", "CAST(NULL AS double) AS kept_score",
+        "CAST(NULL AS int) AS distance", "CAST(NULL AS double) AS similarity",
     )  # fmt: skip
 
 
@@ -151,9 +154,26 @@ def _labelled(engine: Engine, links: Frame) -> Frame:
     Raises:
         NeardupError: If the ends of a link have different labels: the engine lost something.
     """
-    stars = _stars(engine, links.select("left", "right")).select("node", "to")
-    left = stars.selectExpr("node AS left", "to AS left_to")
-    right = stars.selectExpr("node AS right", "to AS right_to")
+    _, named = _checked(links, _star_rounds(engine, links.select("left", "right")))
+    columns = ("left", "right", "left_score", "right_score", "distance", "similarity", "equal")
+    return named.select("label", *columns)
+
+
+def stars(engine: Engine, links: Frame) -> Frame:
+    """Reduce links (`left`, `right`) to STARS, around the first document of each component.
+
+    Raises:
+        NeardupError: As `_labelled`.
+    """
+    if links.count() <= engine.limits.edges:
+        return engine.step(links, components.forest, components.STARS, to="one", keep="stars")
+    return _checked(links, _star_rounds(engine, links))[0]
+
+
+def _checked(links: Frame, edges: Frame) -> tuple[Frame, Frame]:
+    """The STARS of links, and these with the `label` of their left end."""
+    left = edges.selectExpr("node AS left", "to AS left_to")
+    right = edges.selectExpr("node AS right", "to AS right_to")
     named = links.join(left, "left", "left").join(right, "right", "left")
     named = named.selectExpr(
         "*", "coalesce(left_to, left) AS label", "coalesce(right_to, right) AS other_label"
@@ -165,12 +185,10 @@ def _labelled(engine: Engine, links: Frame) -> Frame:
             f"{wrong:,} of the matches join documents that the engine put in different groups:"
             " it lost a part of its work; run it again"
         )
-    return named.select("label", "left", "right", "left_score", "right_score", "distance", "equal")
+    return edges, named
 
 
-def _stars(engine: Engine, links: Frame) -> Frame:
-    if links.count() <= engine.limits.edges:
-        return engine.step(links, components.forest, components.STARS, to="one", keep="stars")
+def _star_rounds(engine: Engine, links: Frame) -> Frame:
     edges = engine.step(links, components.forest, components.STARS, keep="stars")
     for _ in range(MOST_ROUNDS):
         large = _joined(engine, edges, components.large_stars, both=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from neardup.spark.engine import Engine, Settings
     from neardup.spark.engine_session import Frame, Worker
 
-__all__ = ["Matches"]
+__all__ = ["Matches", "measured", "with_measures"]
 
 LEAST_CELL_BITS: Final = 10
 MOST_CELL_BITS: Final = 24
@@ -40,12 +40,14 @@ class Matches:
         documents: DOCUMENTS that were kept.
         rows: Their keys (KEYS), or by distance the documents again.
         settings: When two match.
+        loads: The number of keys of each cell, by similarity.
     """
 
     engine: Engine
     documents: Frame
     rows: Frame
     settings: Settings
+    loads: Any = None
 
     @classmethod
     def of(cls, engine: Engine, documents: Frame, settings: Settings) -> Matches:
@@ -54,12 +56,8 @@ class Matches:
         if not settings.by_features:
             return cls(engine, documents, documents, settings)
         step = partial(document_keys.keys_of, cells=_cells(engine, documents), match=settings.match)
-        return cls(
-            engine,
-            documents,
-            engine.step(documents, step, document_keys.KEYS, keep="keys"),
-            settings,
-        )
+        keys = engine.step(documents, step, document_keys.KEYS, keep="keys")
+        return cls(engine, documents, keys, settings, _loads(engine, keys.select("key")))
 
     def among(self, numbers: Frame | None = None) -> Frame:
         """Every pair that matches, of all documents or of those numbers: EDGES, lazily."""
@@ -76,31 +74,66 @@ class Matches:
         """
         return self._found(self.rows.join(roles, "number"))
 
+    def some(self, labels: Frame | None, seen: int, most: int) -> tuple[Frame, bool]:
+        """The matches of documents of different labels, by similarity: at most some of a key.
+
+        Args:
+            labels: Of `number` and `label`; a document without one has its own number. None: all.
+            seen: `most` of the round before; 0 in the first.
+            most: How many others a document meets under a key.
+
+        Returns:
+            EDGES, kept, and whether there were more pairs.
+        """
+        rows = self.rows
+        if labels is not None:
+            columns = [name.split()[0] for name in document_keys.KEYS.split(", ")]
+            rows = rows.join(labels, "number", "left").selectExpr(
+                *columns, "coalesce(label, number) AS label"
+            )
+        pairs = self._pairs(rows, most=most, seen=seen)
+        more = pairs.where(f"left = {key_pairs.MORE}").count() > 0
+        pairs = pairs.where(f"left != {key_pairs.MORE}")
+        edges = measured(
+            self.engine, pairs, self.documents, self.settings.match, self.settings.measure
+        )
+        return self.engine.keep(edges, "some", measuring.EDGES), more
+
     def candidates_of(self, numbers: Frame | None = None) -> int:
         """The most pairs that heavy keys alone would make, by similarity.
 
         Keys that are not cut in pieces yet count as well, for 2^14 documents of one make 2^27
         pairs; cells that are as full as most, because light keys share them, do not.
         """
-        rows = self.rows
+        loads = self.loads
         if numbers is not None:
-            rows = rows.join(numbers.select("number"), "number", "left_semi")
-        loads = _loads(self.engine, rows.select("key"))
+            rows = self.rows.join(numbers.select("number"), "number", "left_semi")
+            loads = _loads(self.engine, rows.select("key"))
         least = max(self.engine.limits.of_key >> 3, int(8 * loads.mean()) if loads.size else 0)
         heavy = loads[loads > least]
         return sum(load * (load - 1) // 2 for load in heavy.tolist())
 
     def _found(self, rows: Frame) -> Frame:
-        settings, engine, leads = self.settings, self.engine, "leads" in rows.columns
+        settings, engine = self.settings, self.engine
         if settings.by_features:
-            plan = _heavy(engine, rows.select("key"), engine.limits.of_key)
-            sender = partial(document_keys.routed, heavy=plan, carried=document_keys.CARRIED)
-            step = partial(key_pairs.candidates, match=settings.match, leads=leads)
-            to = Route(sender, document_keys.POSTINGS)
-            listed = engine.step(rows, step, key_pairs.PAIRS, to=to)
-            pairs = engine.keep(listed.distinct(), "pairs", key_pairs.PAIRS)
+            pairs = self._pairs(rows)
             return measured(engine, pairs, self.documents, settings.match, settings.measure)
-        return self._near(rows, leads=leads)
+        return self._near(rows, leads="leads" in rows.columns)
+
+    def _pairs(self, rows: Frame, **listed: Any) -> Frame:
+        """The pairs of rows of KEYS that may match, each once: PAIRS, kept."""
+        engine, labels = self.engine, ["label"] * ("label" in rows.columns)
+        is_all = rows is self.rows or bool(labels)
+        loads = self.loads if is_all else _loads(engine, rows.select("key"))
+        plan = _heavy(loads, engine.limits.of_key)
+        carried = (*document_keys.CARRIED, *labels)
+        schema = ", ".join([document_keys.POSTINGS, *(f"{x} long" for x in labels)])
+        step = partial(
+            key_pairs.candidates, match=self.settings.match, leads="leads" in rows.columns, **listed
+        )
+        to = Route(partial(document_keys.routed, heavy=plan, carried=carried), schema)
+        pairs = engine.step(rows, step, key_pairs.PAIRS, to=to).distinct()
+        return engine.keep(pairs, "pairs", key_pairs.PAIRS)
 
     def _near(self, rows: Frame, *, leads: bool) -> Frame:
         settings, engine = self.settings, self.engine
@@ -116,7 +149,7 @@ class Matches:
             blocks = partial(near.blocks_of, settings=settings, blocks=chosen)
             plan = document_keys.NONE_HEAVY
             if count > engine.limits.of_block:
-                plan = _heavy(engine, rows, engine.limits.of_block, blocks)
+                plan = _heavy(_loads(engine, rows, blocks), engine.limits.of_block)
             sender = partial(document_keys.routed, heavy=plan, carried=carried)
             to = Route(partial(sent_in_turn, steps=(blocks,), last=sender), sent)
             step = partial(near.near_pairs, settings=settings, leads=leads)
@@ -150,6 +183,15 @@ def measured(
     return engine.step(both, step, measuring.EDGES, to="p")
 
 
+def with_measures(engine: Engine, decisions: Frame, documents: Frame, measure: str) -> Frame:
+    """DECISIONS with the distance and the similarity of each dropped document to the kept one."""
+    pairs = decisions.where("number != kept_by").selectExpr("number AS left", "kept_by AS right")
+    measures = measured(engine, pairs, documents, None, measure).selectExpr(
+        "left AS number", "distance", "similarity"
+    )
+    return decisions.drop("distance", "similarity").join(measures, "number", "left")
+
+
 def _cells(engine: Engine, documents: Frame) -> bytes:
     """The document frequency of each feature, in hashed cells: a byte for each."""
     (row,) = documents.selectExpr("sum(octet_length(features)) AS bytes").collect()
@@ -174,7 +216,6 @@ def _loads(engine: Engine, rows: Frame, *first: Worker) -> Any:
     return np.frombuffer(bytes(loads[0]["loads"]), np.int64) if loads else np.zeros(0, np.int64)
 
 
-def _heavy(engine: Engine, rows: Frame, most: int, *first: Worker) -> document_keys.Heavy:
-    loads = _loads(engine, rows, *first)
+def _heavy(loads: Any, most: int) -> document_keys.Heavy:
     cells = np.flatnonzero(loads > most)
     return document_keys.Heavy(cells, np.minimum(-(-loads[cells] // most), MOST_PIECES))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from neardup.runtime.types import Rows
 
-__all__ = ["ROUTED", "STARS", "forest", "large_stars", "routed", "small_stars"]
+__all__ = ["ROUTED", "STARS", "forest", "large_stars", "roots_of", "routed", "small_stars"]
 
 ROUTED: Final = "p int, node long, to long"
 STARS: Final = "node long, to long, changed int"
@@ -28,18 +28,24 @@ STARS: Final = "node long, to long, changed int"
 
 def forest(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Reduce edges `left`, `right` to STARS of the partition's own components."""
-    from neardup.kernels.forest import flatten, unite_all
-
     table = whole(batches)
     if table is None:
         return
     left, right = arrays_of(table, "left", "right")
     nodes, places = np.unique(np.concatenate([left, right]), return_inverse=True)
-    parent, roots = np.arange(len(nodes), dtype=np.uint32), np.empty(len(nodes), np.int64)
-    unite_all(parent, places[: len(left)], places[len(left) :])
-    flatten(parent, roots)
+    roots = roots_of(places[: len(left)], places[len(left) :], len(nodes))
     leaves = roots != np.arange(len(nodes))
     yield from _stars(nodes[leaves], nodes[roots[leaves]], 1)
+
+
+def roots_of(one: Rows, other: Rows, count: int) -> Rows:
+    """The first place of each place's component: int64 (count,), by edges between places."""
+    from neardup.kernels.forest import flatten, unite_all
+
+    parent, roots = np.arange(count, dtype=np.uint32), np.empty(count, np.int64)
+    unite_all(parent, one, other)
+    flatten(parent, roots)
+    return roots
 
 
 def routed(

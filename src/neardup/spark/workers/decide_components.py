@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from neardup.spark.workers.components import roots_of
 from neardup.spark.workers.equal_documents import first_in_order, order_of
 from neardup.spark.workers.measuring import EDGES
 from neardup.spark.workers.partition_rows import arrays_of, batches_of, part_of, whole
@@ -25,6 +26,7 @@ __all__ = [
     "SENT",
     "by_right",
     "decide",
+    "edges_to",
     "first_leaders",
     "greedy",
     "levels",
@@ -34,12 +36,15 @@ __all__ = [
 ]
 
 MEMBERS: Final = (
-    "p int, label long, left long, right long, left_score double, right_score double,"
-    " distance int, equal boolean"
+    "p int, left long, right long, left_score double, right_score double, distance int,"
+    " similarity double, equal boolean"
 )
 DECISIONS: Final = (
-    "number long, kept_by long, label long, via long, score double, kept_score double"
+    "number long, kept_by long, label long, via long, score double, kept_score double,"
+    " distance int, similarity double"
 )
+"""Distance and similarity are those of a dropped document to the kept one: by greedy keep, whose
+matches have them."""
 SENT: Final = f"p int, {EDGES}"
 LEVELS: Final = "number long, level int"
 
@@ -48,14 +53,11 @@ def members(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.Record
     """Send edges, and documents with the one that stands for them, by their label."""
     for batch in batches:
         (label,) = arrays_of(batch, "label")
-        names = ("label", "left", "right", "left_score", "right_score", "distance", "equal")
-        columns = {name: batch.column(name) for name in names}
+        columns = {name: batch.column(name) for name in batch.schema.names if name != "label"}
         yield pa.record_batch({"p": pa.array(part_of(label, parts))} | columns)
 
 
-def decide(
-    batches: Iterable[pa.RecordBatch], keep: str, policy: str, by_features: bool
-) -> Iterator[pa.RecordBatch]:
+def decide(batches: Iterable[pa.RecordBatch], keep: str, policy: str) -> Iterator[pa.RecordBatch]:
     """Decide for every document of whole components: MEMBERS to DECISIONS.
 
     Greedy keep inside a component is greedy keep over all, since matches never leave it. Takes
@@ -64,34 +66,41 @@ def decide(
     table = whole(batches)
     if table is None:
         return
-    left, right, label = arrays_of(table, "left", "right", "label")
+    left, right = arrays_of(table, "left", "right")
     left_score, right_score = arrays_of(table, "left_score", "right_score")
     equal = table.column("equal").to_numpy()
     ends = np.concatenate([left, right])
     numbers, first, places = np.unique(ends, return_index=True, return_inverse=True)
     score = np.concatenate([left_score, right_score])[first]
-    labels = np.concatenate([label, label])[first]
     order = order_of(keep, score, numbers)
     one, other = places[: len(left)], places[len(left) :]
+    edge = np.full(len(numbers), -1)
     if policy == "greedy":
         kept = greedy(one[~equal], other[~equal], order)
-        kept[other[equal]] = kept[one[equal]]
-        labels, via = numbers[kept], kept
+        edge = edges_to(one[~equal], other[~equal], kept)
+        edge[edge >= 0] = np.flatnonzero(~equal)[edge[edge >= 0]]
+        copies, stands = other[equal], one[equal]
+        kept[copies] = kept[stands]
+        edge[copies] = np.where(edge[stands] < 0, np.flatnonzero(equal), edge[stands])
+        label, via = kept, kept
     else:
-        groups = np.unique(labels, return_inverse=True)[1]
-        kept = first_in_order(groups, order)
+        label = roots_of(one, other, len(numbers))
+        kept = first_in_order(label, order)
         stands = np.arange(len(numbers))
         stands[other[equal]] = one[equal]
-        cost = np.where(by_features, 0, arrays_of(table, "distance")[0])
-        edges = one[~equal], other[~equal], cost[~equal]
-        via = ways(edges, stands, kept)
+        (cost,) = arrays_of(table, "distance")
+        via = ways((one[~equal], other[~equal], cost[~equal]), stands, kept)
+    # An edge of -1 is a null: of kept documents, and of all by components.
+    measures = table.select(["distance", "similarity"]).take(pa.array(edge, mask=edge < 0))
     columns = {
         "number": numbers,
         "kept_by": numbers[kept],
-        "label": labels,
+        "label": numbers[label],
         "via": numbers[via],
         "score": score,
         "kept_score": score[kept],
+        "distance": measures.column("distance"),
+        "similarity": measures.column("similarity"),
     }
     yield from batches_of(pa.table(columns))
 
@@ -110,6 +119,19 @@ def greedy(one: Any, other: Any, order: Any) -> Any:
     decided = np.empty(len(order), np.int64)
     decided[order] = order[np.array(kept, np.int64)]
     return decided
+
+
+def edges_to(one: Any, other: Any, kept: Any) -> Any:
+    """The first edge between each place and the one kept for it; -1 for those that are kept."""
+    size, edges = len(kept), np.full(len(kept), -1)
+    dropped = np.flatnonzero(kept != np.arange(size))
+    pairs = np.minimum(one, other) * size + np.maximum(one, other)
+    order = np.argsort(pairs, kind="stable")
+    ends = dropped, kept[dropped]
+    edges[dropped] = order[
+        np.searchsorted(pairs[order], np.minimum(*ends) * size + np.maximum(*ends))
+    ]
+    return edges
 
 
 def ways(edges: tuple[Any, Any, Any], stands: Any, kept: Any) -> Any:

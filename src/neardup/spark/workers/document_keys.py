@@ -58,6 +58,7 @@ Documents of side 0 meet each other, those of side 1 those of side 2.
 """
 
 LOAD_BITS: Final = 18
+FEATURES_AT_ONCE: Final = 1 << 22
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -84,8 +85,20 @@ NONE_HEAVY: Final = Heavy(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 def cells_of(batches: Iterable[pa.RecordBatch], bits: int) -> Iterator[pa.RecordBatch]:
     """Count the features of a partition's documents; gives CELLS, one row."""
-    parts = (count_features(flat(batch.column("features"))[0], bits) for batch in batches)
+    parts = (count_features(features, bits) for features in _features_of(batches))
     yield _cells(merge_cells(parts, bits))
+
+
+def _features_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Hashes]:
+    """The features of batches, FEATURES_AT_ONCE together: a count takes memory for all cells."""
+    waiting: list[Hashes] = []
+    for batch in batches:
+        waiting.append(flat(batch.column("features"))[0])
+        if sum(map(len, waiting)) >= FEATURES_AT_ONCE:
+            yield np.concatenate(waiting)
+            waiting = []
+    if waiting:
+        yield np.concatenate(waiting)
 
 
 def merged_cells(batches: Iterable[pa.RecordBatch], bits: int) -> Iterator[pa.RecordBatch]:

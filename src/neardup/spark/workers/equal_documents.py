@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["CLASSES", "DIGESTS", "PAST", "collapse", "digests", "first_in_order", "order_of"]
 
 DIGESTS: Final = "p int, digest binary, number long, score double"
-CLASSES: Final = "number long, stands long, score double, stands_score double"
-"""For each document with features the one of highest priority that equals it."""
+CLASSES: Final = "number long, stands long, score double, stands_score double, lowest long"
+"""For each document with features the one of highest priority that equals it, and the lowest
+number of those that do."""
 
 PAST: Final = 1 << 62
 """Numbers of documents that came before, and stay, begin here."""
@@ -88,10 +89,13 @@ def collapse(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.Record
     encoded = table.column("digest").combine_chunks().cast(pa.binary()).dictionary_encode()
     groups = np.asarray(encoded.indices.to_numpy(), np.int64)
     first = first_in_order(groups, order_of(keep, score, numbers))
+    lowest = np.full(len(encoded.dictionary), np.iinfo(np.int64).max)
+    np.minimum.at(lowest, groups, numbers)
     columns = {
         "number": numbers,
         "stands": numbers[first],
         "score": score,
         "stands_score": score[first],
+        "lowest": lowest[groups],
     }
     yield from batches_of(pa.table(columns))

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from neardup.runtime.types import Flags, Rows
     from neardup.similarity.feature_sets import Match
 
-__all__ = ["PAIRS", "candidates"]
+__all__ = ["MORE", "PAIRS", "candidates"]
 
 PAIRS: Final = "left long, right long"
+MORE: Final = -1
+"""In the place of both numbers: there are pairs that were not listed."""
 PAIRS_AT_ONCE: Final = 1 << 20
 _LARGEST: Final = (1 << 32) - 1
 _LEAST_RATIO: Final = 0.5**32
@@ -28,14 +30,23 @@ _GROUP: Final = 1 << 34
 
 
 def candidates(
-    batches: Iterable[pa.RecordBatch], match: Match, leads: bool
-) -> Iterator[pa.RecordBatch]:
+    batches: Iterable[pa.RecordBatch], match: Match, leads: bool, most: int | None = None,
+    seen: int = 0,
+) -> Iterator[pa.RecordBatch]:  # fmt: skip
     """List the pairs of POSTINGS that may match; gives PAIRS, some repeated.
 
     A pair is left out where sizes, the places of the key in both documents or the parities of
     their features rule it out (as on one machine). With `leads` the left one is of side 1, else of
     the lower number.
     Holds the partition's postings, 60 bytes each, and about PAIRS_AT_ONCE pairs at a time.
+
+    Args:
+        batches: Postings. With a column `label`, documents of the same label do not meet.
+        match: When two documents match.
+        leads: Whether side 1 leads.
+        most: How many others each posting meets; where there are more, a row MORE says so. None:
+            all.
+        seen: `most` of the round before, which listed all pairs of the keys of so few documents.
     """
     table = whole(batches)
     if table is None:
@@ -43,8 +54,16 @@ def candidates(
     table = _in_order(table)
     if not len(table):
         return
-    begins, ends = _ranges(table, match.least_ratio)
+    if "label" in table.column_names:
+        begins, ends = _ranges_of_labels(table)
+    else:
+        begins, ends = _ranges(table, match.least_ratio)
     counts = np.maximum(ends - begins, 0)
+    if most is not None:
+        counts[_runs(table) <= seen + 1] = 0
+        if (counts > most).any():
+            yield pa.record_batch({"left": [MORE], "right": [MORE]})
+        counts = np.minimum(counts, most)
     columns = arrays_of(table, "number", "size", "before", "sketch")
     names, places = np.unique(columns[0], return_inverse=True)
     places, begin = places.astype(np.uint64), 0
@@ -68,8 +87,12 @@ def candidates(
 
 
 def _in_order(table: pa.Table) -> pa.Table:
-    """The postings of keys that are there twice, those of a key by side, size and number."""
-    keys, side, size, number = arrays_of(table, "key", "side", "size", "number")
+    """The postings of keys that are there twice, those of a key by side, size and number.
+
+    By side, label and number where they have labels.
+    """
+    by = "label" if "label" in table.column_names else "size"
+    keys, side, size, number = arrays_of(table, "key", "side", by, "number")
     order = np.argsort(keys)
     same = np.diff(keys[order]) == 0
     shared = order[np.append(same, False) | np.append(False, same)]
@@ -90,6 +113,24 @@ def _ranges(table: pa.Table, ratio: float) -> tuple[Rows, Rows]:
     begins[leads] = np.searchsorted(place, (group + 2 * _SIDE + least)[leads], "left")
     ends[leads] = np.searchsorted(place, (group + 2 * _SIDE + most)[leads], "right")
     return begins, ends
+
+
+def _ranges_of_labels(table: pa.Table) -> tuple[Rows, Rows]:
+    """The range of rows that each row meets: those of its key, and of a later label."""
+    keys, side, label = arrays_of(table, "key", "side", "label")
+    group = np.cumsum(np.diff(keys, prepend=keys[:1]) != 0) * _GROUP
+    rank = np.unique(label, return_inverse=True)[1]
+    place = group + side.astype(np.int64) * _SIDE + rank
+    other = group + np.array([0, 2, 1])[side] * _SIDE
+    return np.searchsorted(place, other + rank, "right"), np.searchsorted(place, other + _SIDE)
+
+
+def _runs(table: pa.Table) -> Rows:
+    """The number of rows of each row's key."""
+    (keys,) = arrays_of(table, "key")
+    begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    lengths = np.diff(begins, append=len(keys))
+    return np.repeat(lengths, lengths)
 
 
 def _possible(columns: list[Any], left: Rows, right: Rows, match: Match) -> Flags:

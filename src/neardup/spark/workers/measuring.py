@@ -29,10 +29,11 @@ def requests(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.Recor
     """The documents that each partition of PAIRS needs: REQUESTS, some repeated."""
     for batch in batches:
         left, right = arrays_of(batch, "left", "right")
-        p = part_of(right, parts).astype(np.int64)
-        both = np.stack([np.concatenate([p, p]), np.concatenate([left, right])])
-        pairs = np.unique(both, axis=1)
-        yield pa.record_batch({"p": pa.array(pairs[0].astype(np.int32)), "number": pairs[1]})
+        p, numbers = np.tile(part_of(right, parts), 2), np.concatenate([left, right])
+        order = np.lexsort((p, numbers))
+        p, numbers = p[order], numbers[order]
+        new = np.append(True, (np.diff(p) != 0) | (np.diff(numbers) != 0))[: len(p)]
+        yield pa.record_batch({"p": p[new], "number": numbers[new]})
 
 
 def routed_pairs(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from neardup.spark.workers.decide_components import greedy, range_of
+from neardup.spark.workers.decide_components import edges_to, greedy, range_of
 from neardup.spark.workers.equal_documents import order_of
 from neardup.spark.workers.partition_rows import arrays_of, batches_of, mixed, part_of, whole
 
@@ -38,9 +38,12 @@ BEST: Final = "number long, score double"
 SAMPLE: Final = "number long, score double, by long"
 SAMPLED: Final = 1 << 13
 RANGED: Final = (
-    "early long, early_score double, late long, late_score double, early_range int, late_range int"
+    "early long, early_score double, late long, late_score double, early_range int, late_range int,"
+    " distance int, similarity double"
 )
-DROPPED: Final = "number long, kept_by long, score double, kept_score double"
+DROPPED: Final = (
+    "number long, kept_by long, score double, kept_score double, distance int, similarity double"
+)
 MEMBER: Final = "p int, number long, stands long, score double"
 NODES: Final = "number long, stands long, score double, lowest long"
 STEPS: Final = "p int, number long, cost int, via long"
@@ -98,6 +101,8 @@ def oriented(
             "late_score": score[late],
             "early_range": ranges[early],
             "late_range": ranges[late],
+            "distance": batch.column("distance"),
+            "similarity": batch.column("similarity"),
         }
         yield pa.record_batch(columns)
 
@@ -116,13 +121,17 @@ def greedy_range(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.Re
     numbers, first, places = np.unique(ends, return_index=True, return_inverse=True)
     score = scores[first]
     order = order_of(keep, score, numbers)
-    kept = greedy(places[: len(early)], places[len(early) :], order)
+    one, other = places[: len(early)], places[len(early) :]
+    kept = greedy(one, other, order)
     gone = np.flatnonzero(kept != np.arange(len(kept)))
+    edges = table.take(pa.array(edges_to(one, other, kept)[gone]))
     columns = {
         "number": numbers[gone],
         "kept_by": numbers[kept[gone]],
         "score": score[gone],
         "kept_score": score[kept[gone]],
+        "distance": edges.column("distance"),
+        "similarity": edges.column("similarity"),
     }
     yield from batches_of(pa.table(columns))
 

@@ -1,0 +1,119 @@
+"""Transitive groups by similarity: matches until the groups are known, then groups as a whole.
+
+In a round a document meets some of the others under each of its keys, less those that it is in a
+group with. What matches is united, and the next round has more for those keys that had more. So a
+dense group costs a few matches for each document and not all of its pairs. Then the documents of
+each group are sent to one task, which decides by their features as one machine does.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from neardup.spark import match_groups
+from neardup.spark.engine import Route
+from neardup.spark.matches import with_measures
+from neardup.spark.workers import whole_groups
+from neardup.spark.workers.decide_components import DECISIONS
+
+if TYPE_CHECKING:
+    from neardup.spark.engine import Engine, Settings
+    from neardup.spark.engine_session import Frame
+    from neardup.spark.matches import Matches
+
+__all__ = ["decided_by_features"]
+
+GROWTH: Final = 8
+"""How many times as many others a document meets under a key in the next round. Pairs that did not
+match are listed again, so all rounds are 8/7 of the last."""
+
+
+def decided_by_features(
+    engine: Engine, matches: Matches, documents: Frame, equal: Frame, settings: Settings
+) -> Frame:
+    """Decide for every document that matches another: DECISIONS, kept.
+
+    Args:
+        engine: Where.
+        matches: Of documents that stand for themselves.
+        documents: DOCUMENTS, all.
+        equal: CLASSES.
+        settings: When two match.
+
+    Raises:
+        NeardupError: If the engine lost something.
+    """
+    copies = equal.where("number != stands")
+    members = _members(engine, matches, copies)
+    sizes = members.selectExpr("label", "octet_length(features) AS bytes").groupBy("label")
+    most = 8 * engine.limits.features
+    large = [row["label"] for row in sizes.sum("bytes").where(f"`sum(bytes)` > {most}").collect()]
+    small = members
+    if large:
+        names = engine.session.createDataFrame([(label,) for label in large], "label long")
+        small = members.join(names, "label", "left_anti")
+    to = Route(whole_groups.by_label, whole_groups.MEMBERS)
+    step = partial(whole_groups.decide_groups, keep=settings.keep, match=settings.match)
+    decisions = engine.step(small, step, DECISIONS, to=to, keep="groups")
+    decisions = decisions.unionByName(_copied(decisions, copies))
+    for label in sorted(large):
+        own = members.where(f"label = {label}").select("number", "lowest")
+        more = _large(engine, matches, own, copies, settings)
+        more = with_measures(engine, more, documents, settings.measure)
+        decisions = decisions.unionByName(more)
+    return engine.keep(decisions, "decisions", DECISIONS)
+
+
+def _members(engine: Engine, matches: Matches, copies: Frame) -> Frame:
+    """MEMBERS of all groups, and documents that only equal ones match."""
+    labels = _labels(engine, matches)
+    stands = copies.selectExpr("stands AS number", "lowest").dropDuplicates(["number"])
+    alone = stands.join(labels, "number", "left_anti").selectExpr("number", "number AS label")
+    labelled = labels.unionByName(alone).join(stands, "number", "left")
+    labelled = labelled.selectExpr("number", "label", "coalesce(lowest, number) AS lowest")
+    columns = ("label", "lowest", "number", "score", "codes", "features")
+    return matches.documents.join(labelled, "number").select(*columns)
+
+
+def _labels(engine: Engine, matches: Matches) -> Frame:
+    """The first of its group, as `label`, for each `number` of a document that matches others."""
+    seen, most, labels, edges = 0, engine.limits.others, None, None
+    while True:
+        matching, has_more = matches.some(labels, seen, most)
+        links = matching.select("left", "right")
+        stars = match_groups.stars(engine, links if edges is None else links.unionByName(edges))
+        centres = stars.selectExpr("to AS number", "to AS label").dropDuplicates(["number"])
+        labels = stars.selectExpr("node AS number", "to AS label").unionByName(centres)
+        if not has_more:
+            return labels
+        edges = stars.selectExpr("to AS left", "node AS right")
+        seen, most = most, GROWTH * most
+
+
+def _copied(decisions: Frame, copies: Frame) -> Frame:
+    """DECISIONS of copies: those of the documents that stand for them."""
+    own = copies.selectExpr("number AS copy", "stands", "score AS copy_score")
+    both = own.join(decisions.withColumnRenamed("number", "stands"), "stands")
+    return both.selectExpr(
+        "copy AS number", "kept_by", "label", "via", "copy_score AS score", "kept_score",
+        "CAST(coalesce(distance, 0) AS int) AS distance",
+        "coalesce(similarity, 1.0D) AS similarity",
+    )  # fmt: skip
+
+
+def _large(
+    engine: Engine, matches: Matches, own: Frame, copies: Frame, settings: Settings
+) -> Frame:
+    """DECISIONS of a group that is too large for one task, from all its matches."""
+    numbers = engine.keep(own, "large", "number long, lowest long")
+    (row,) = numbers.selectExpr("min(lowest) AS label").collect()
+    columns = ("left", "right", "left_score", "right_score", "distance", "similarity")
+    links = matches.among(numbers).selectExpr(*columns, "false AS equal")
+    its = copies.withColumnRenamed("stands", "left")
+    its = its.join(numbers.selectExpr("number AS left"), "left", "left_semi").selectExpr(
+        "left", "number AS right", "stands_score AS left_score", "score AS right_score",
+        "0 AS distance", "1.0D AS similarity", "true AS equal",
+    )  # fmt: skip
+    links = engine.keep(links.unionByName(its), "links", match_groups.LINKS)
+    return match_groups.outwards(engine, links, row["label"], settings)

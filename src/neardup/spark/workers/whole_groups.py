@@ -1,0 +1,66 @@
+"""On the workers: transitive groups decided by the features of their documents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.fingerprinting.values import distance
+from neardup.similarity.feature_sets import similarities
+from neardup.similarity.paths_by_features import paths_by_features
+from neardup.spark.workers.equal_documents import first_in_order, order_of
+from neardup.spark.workers.partition_rows import arrays_of, batches_of, part_of, sets_of, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from neardup.similarity.feature_sets import Match
+
+__all__ = ["MEMBERS", "by_label", "decide_groups"]
+
+MEMBERS: Final = (
+    "p int, label long, lowest long, number long, score double, codes binary, features binary"
+)
+"""A document that stands for those that equal it, of which `lowest` is the first."""
+
+
+def by_label(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
+    """Send documents by the label of their group: MEMBERS."""
+    for batch in batches:
+        (label,) = arrays_of(batch, "label")
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        yield pa.record_batch({"p": pa.array(part_of(label, parts))} | columns)
+
+
+def decide_groups(
+    batches: Iterable[pa.RecordBatch], keep: str, match: Match
+) -> Iterator[pa.RecordBatch]:
+    """Decide for every document of whole groups, as one machine does: MEMBERS to DECISIONS.
+
+    The way to the kept document is searched by features, so that no pairs are listed. It names
+    `lowest` for what is equal.
+    """
+    table = whole(batches)
+    if table is None:
+        return
+    table = table.take(pa.array(np.argsort(arrays_of(table, "lowest")[0])))
+    numbers, sets, codes = sets_of(table)
+    lowest, label, score = arrays_of(table, "lowest", "label", "score")
+    first, groups = np.unique(label, return_index=True, return_inverse=True)[1:]
+    kept = first_in_order(groups, order_of(keep, score, numbers))
+    is_kept = kept == np.arange(len(kept))
+    reached = similarities(sets, np.arange(len(kept)), kept, match.measure)
+    via = paths_by_features(sets, kept, reached, match, 1)
+    columns = {
+        "number": numbers,
+        "kept_by": numbers[kept],
+        "label": lowest[first][groups],
+        "via": np.where(via == kept, numbers[kept], lowest[via]),
+        "score": score,
+        "kept_score": score[kept],
+        "distance": pa.array(distance(codes, codes[kept]).astype(np.int32), mask=is_kept),
+        "similarity": pa.array(reached, mask=is_kept),
+    }
+    yield from batches_of(pa.table(columns))
