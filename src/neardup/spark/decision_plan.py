@@ -21,6 +21,7 @@ from neardup.spark.engine import Route
 from neardup.spark.feature_groups import decided_by_features
 from neardup.spark.matches import Matches, with_measures
 from neardup.spark.workers import decide_components, equal_documents, measuring
+from neardup.spark.workers.documents import DOCUMENTS
 
 if TYPE_CHECKING:
     from neardup.spark.engine import Engine, Settings
@@ -48,19 +49,21 @@ def decide(
 ) -> Decision:
     """Decide about DOCUMENTS that were kept; those of `past`, if given, came before them."""
     engine.fit(documents if past is None else documents.unionByName(past))
-    equal = _classes(engine, documents, settings)
-    numbers = equal.where("number = stands").select("number")
-    standing = documents.join(numbers, "number", "left_semi")
+    copies = _copies(engine, documents, settings)
+    standing = documents.where("octet_length(codes) > 0")
+    standing = standing.join(copies.select("number"), "number", "left_anti")
     if past is not None:
         past = past.where("octet_length(codes) > 0")
         standing, documents = standing.unionByName(past), documents.unionByName(past)
-    matches = Matches.of(engine, standing, settings)
+    matches = Matches.of(engine, documents, standing, settings)
     if settings.policy == "components" and settings.by_features:
-        return Decision(documents, decided_by_features(engine, matches, documents, equal, settings))
+        return Decision(
+            documents, decided_by_features(engine, matches, documents, copies, settings)
+        )
     edges = engine.keep(
         _edges(engine, matches, settings, has_past=past is not None), "edges", measuring.EDGES
     )
-    same = equal.where("number != stands").selectExpr(
+    same = copies.selectExpr(
         "stands AS left", "number AS right", "stands_score AS left_score",
         "score AS right_score", "0 AS distance",
         f"CAST({'1' if settings.by_features else 'NULL'} AS double) AS similarity",
@@ -97,9 +100,11 @@ def named(decided: Frame, names: Frame, *, with_via: bool) -> Frame:
 
 def edges_of(engine: Engine, documents: Frame, settings: Settings) -> Frame:
     """Every pair of DOCUMENTS that matches, equal ones too: EDGES, left before right."""
-    standing = documents.where("octet_length(codes) > 0")
-    matches = Matches.of(engine, standing, settings)
-    engine.fit(matches.documents)
+    columns = (name.split()[0] for name in DOCUMENTS.split(", "))
+    standing = documents.where("octet_length(codes) > 0").select(*columns)
+    standing = engine.keep(standing, "standing", DOCUMENTS)
+    matches = Matches.of(engine, standing, standing, settings)
+    engine.fit(standing)
     edges = matches.among().selectExpr(
         "least(left, right) AS left", "greatest(left, right) AS right", "left_score",
         "right_score", "distance", "similarity",
@@ -107,13 +112,13 @@ def edges_of(engine: Engine, documents: Frame, settings: Settings) -> Frame:
     return engine.keep(edges, "edges", measuring.EDGES)
 
 
-def _classes(engine: Engine, documents: Frame, settings: Settings) -> Frame:
+def _copies(engine: Engine, documents: Frame, settings: Settings) -> Frame:
     return engine.step(
         documents.where("octet_length(codes) > 0"),
         partial(equal_documents.collapse, keep=settings.keep),
-        equal_documents.CLASSES,
+        equal_documents.COPIES,
         to=Route(equal_documents.digests, equal_documents.DIGESTS),
-        keep="classes",
+        keep="copies",
     )
 
 
@@ -122,7 +127,7 @@ def _edges(engine: Engine, matches: Matches, settings: Settings, *, has_past: bo
     edges: list[Frame] = []
     rest: Frame | None = None
     if has_past:
-        roles = matches.documents.selectExpr("number", f"number >= {equal_documents.PAST} AS leads")
+        roles = matches.standing.selectExpr("number", f"number >= {equal_documents.PAST} AS leads")
         edges.append(_first(engine, matches.between(roles), settings))
         rest = _less(engine, roles.where("NOT leads"), edges[0])
     if settings.policy == "greedy" and settings.by_features:
@@ -148,7 +153,7 @@ def _in_waves(
         if before is not None and now > before // 2:
             return rest
         before = now
-        levels = _levels(engine, matches.documents, settings, rest)
+        levels = _levels(engine, matches.standing, settings, rest)
         block = next(
             (x for level in range(1, MOST_HALVINGS + 1)
              if matches.candidates_of(x := levels.where(f"level >= {level}")) <= limit),

@@ -30,7 +30,7 @@ match are listed again, so all rounds are 8/7 of the last."""
 
 
 def decided_by_features(
-    engine: Engine, matches: Matches, documents: Frame, equal: Frame, settings: Settings
+    engine: Engine, matches: Matches, documents: Frame, copies: Frame, settings: Settings
 ) -> Frame:
     """Decide for every document that matches another: DECISIONS, kept.
 
@@ -38,13 +38,12 @@ def decided_by_features(
         engine: Where.
         matches: Of documents that stand for themselves.
         documents: DOCUMENTS, all.
-        equal: CLASSES.
+        copies: COPIES.
         settings: When two match.
 
     Raises:
         NeardupError: If the engine lost something.
     """
-    copies = equal.where("number != stands")
     members = _members(engine, matches, copies)
     sizes = members.selectExpr("label", "octet_length(features) AS bytes").groupBy("label")
     most = 8 * engine.limits.features

@@ -37,27 +37,31 @@ class Matches:
 
     Args:
         engine: Where.
-        documents: DOCUMENTS that were kept.
-        rows: Their keys (KEYS), or by distance the documents again.
+        documents: DOCUMENTS that were kept, among them those that stand for themselves.
+        standing: These, lazily.
+        rows: Their keys (KEYS), or by distance their codes (DOCUMENTS).
         settings: When two match.
         loads: The number of keys of each cell, by similarity.
     """
 
     engine: Engine
     documents: Frame
+    standing: Frame
     rows: Frame
     settings: Settings
     loads: Any = None
 
     @classmethod
-    def of(cls, engine: Engine, documents: Frame, settings: Settings) -> Matches:
+    def of(cls, engine: Engine, documents: Frame, standing: Frame, settings: Settings) -> Matches:
         """Choose the keys of documents, under one order for all; runs."""
-        documents = engine.keep(documents.select(*_NAMES), "standing", DOCUMENTS)
         if not settings.by_features:
-            return cls(engine, documents, documents, settings)
-        step = partial(document_keys.keys_of, cells=_cells(engine, documents), match=settings.match)
-        keys = engine.step(documents, step, document_keys.KEYS, keep="keys")
-        return cls(engine, documents, keys, settings, _loads(engine, keys.select("key")))
+            codes = engine.keep(standing.select(*_NAMES), "standing", DOCUMENTS)
+            return cls(engine, documents, codes, codes, settings)
+        chosen = standing.select("number", "within", "features", "codes")
+        step = partial(document_keys.keys_of, cells=_cells(engine, chosen), match=settings.match)
+        keys = engine.step(chosen, step, document_keys.KEYS, keep="keys")
+        loads = _loads(engine, keys.select("key"))
+        return cls(engine, documents, standing, keys, settings, loads)
 
     def among(self, numbers: Frame | None = None) -> Frame:
         """Every pair that matches, of all documents or of those numbers: EDGES, lazily."""

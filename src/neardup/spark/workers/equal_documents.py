@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     from neardup.runtime.types import Rows
 
-__all__ = ["CLASSES", "DIGESTS", "PAST", "collapse", "digests", "first_in_order", "order_of"]
+__all__ = ["COPIES", "DIGESTS", "PAST", "collapse", "digests", "first_in_order", "order_of"]
 
 DIGESTS: Final = "p int, digest binary, number long, score double"
-CLASSES: Final = "number long, stands long, score double, stands_score double, lowest long"
-"""For each document with features the one of highest priority that equals it, and the lowest
-number of those that do."""
+COPIES: Final = "number long, stands long, score double, stands_score double, lowest long"
+"""A document that equals one of higher priority, which stands for it, and the lowest number of all
+that are equal."""
 
 PAST: Final = 1 << 62
 """Numbers of documents that came before, and stay, begin here."""
@@ -50,10 +50,8 @@ def digests(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.Record
 
 
 def _digest(code: bytes, features: bytes, within: str | None) -> bytes:
-    digest = hashlib.blake2b(code, digest_size=16)
-    digest.update(features)
-    digest.update(b"\0" if within is None else b"\1" + within.encode("utf8", "surrogatepass"))
-    return digest.digest()
+    group = b"\0" if within is None else b"\1" + within.encode("utf8", "surrogatepass")
+    return hashlib.blake2b(b"".join((code, features, group)), digest_size=16).digest()
 
 
 def order_of(keep: str, score: npt.NDArray[np.float64], numbers: Rows) -> Rows:
@@ -81,21 +79,25 @@ def first_in_order(groups: Rows, order: Rows) -> Rows:
 
 
 def collapse(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.RecordBatch]:
-    """Choose one of equal documents: DIGESTS, all of a digest in one partition, to CLASSES."""
+    """Choose one of equal documents: DIGESTS, all of a digest in one partition, to COPIES."""
     table = whole(batches)
     if table is None:
         return
-    numbers, score = arrays_of(table, "number", "score")
     encoded = table.column("digest").combine_chunks().cast(pa.binary()).dictionary_encode()
     groups = np.asarray(encoded.indices.to_numpy(), np.int64)
+    repeated = np.flatnonzero(np.bincount(groups)[groups] > 1)
+    numbers, score = (column[repeated] for column in arrays_of(table, "number", "score"))
+    groups = groups[repeated]
     first = first_in_order(groups, order_of(keep, score, numbers))
     lowest = np.full(len(encoded.dictionary), np.iinfo(np.int64).max)
     np.minimum.at(lowest, groups, numbers)
+    copies = np.flatnonzero(numbers != numbers[first])
+    stands = first[copies]
     columns = {
-        "number": numbers,
-        "stands": numbers[first],
-        "score": score,
-        "stands_score": score[first],
-        "lowest": lowest[groups],
+        "number": numbers[copies],
+        "stands": numbers[stands],
+        "score": score[copies],
+        "stands_score": score[stands],
+        "lowest": lowest[groups[copies]],
     }
     yield from batches_of(pa.table(columns))
