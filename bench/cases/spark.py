@@ -1,7 +1,8 @@
 """Spark and Sail beside one machine: pairs of fingerprints, and documents at similarity 0.8.
 
 Fingerprints are random 64-bit numbers, 1 in 64 planted near another one; documents are 60 words of
-50,000, a third of them copies of earlier ones with up to 4 words changed. Every engine must find
+50,000, a third of them copies of earlier ones with up to 4 words changed; of dense ones a tenth are
+one text with a word changed, which transitive groups at 0.5 join. Every engine must find
 what one machine finds ("exact"). The clock runs from the input as Parquet to the counted result, in
 a session that has started, after a small run that warms the workers. "shuffled", "stages" and
 "tasks" are from Spark's event log; "peak" is the sum of the resident sizes of all processes that
@@ -59,10 +60,11 @@ def rows(quick: bool) -> list[Row]:
     """Time, bytes and tasks of each engine at each size."""
     queries = os.environ.get("NEARDUP_BENCH_SPARK")
     sizes = {"near": [1 << 14 if quick else 1 << 20], "alike": [1000 if quick else 10**5]}
+    sizes["dense"] = sizes["alike"]
     masters = MASTERS
     if queries == "large":
         sizes["near"].append(1 << 23)
-        sizes["alike"].append(10**6)
+        sizes |= {"alike": [10**5, 10**6], "short": [10**6]}
         masters += EXECUTORS
     elif queries == "huge":
         sizes, masters = {"near": [1 << 26], "short": [10**7]}, MASTERS[:2]
@@ -126,6 +128,21 @@ def alike(n: int, master: str) -> dict[str, Any]:
     return _decided(pa.table({"id": np.arange(n), "text": texts}), master)
 
 
+def dense(n: int, master: str) -> dict[str, Any]:
+    """Seconds to decide about n documents of 18 words, a tenth of which are one group, at 0.5."""
+    import numpy as np
+    import pyarrow as pa
+
+    random = np.random.default_rng(3)
+    words = np.array([f"w{i}" for i in range(n)])
+    rows = words[random.integers(0, n, (n, 18))]
+    near = np.flatnonzero(random.random(n) < 0.1)
+    rows[near] = rows[0]
+    rows[near, random.integers(0, 18, len(near))] = words[random.integers(0, n, len(near))]
+    table = pa.table({"id": np.arange(n), "text": [" ".join(row) for row in rows]})
+    return _decided(table, master, similarity=0.5, policy="components")
+
+
 def short(n: int, master: str) -> dict[str, Any]:
     """Seconds to decide about n documents of 12 words at similarity 0.8."""
     import numpy as np
@@ -182,18 +199,18 @@ def _ordered(n: int, master: str, limits: Any) -> dict[str, Any]:
     return _measured(pa.table({"id": names}), master, here, there)
 
 
-def _decided(table: Any, master: str) -> dict[str, Any]:
+def _decided(table: Any, master: str, **options: Any) -> dict[str, Any]:
+    options = options or {"similarity": 0.8}
+
     def here(table: Any) -> int:
         import neardup as nd
 
-        return int(nd.dedup(table, id="id", similarity=0.8).kept.sum())
+        return int(nd.dedup(table, id="id", **options).kept.sum())
 
     def there(frame: Any) -> int:
         from neardup import spark
 
-        return int(
-            spark.dedup(frame, similarity=0.8, parts=_parts(len(table))).where("kept").count()
-        )
+        return int(spark.dedup(frame, parts=_parts(len(table)), **options).where("kept").count())
 
     return _measured(table, master, here, there)
 
