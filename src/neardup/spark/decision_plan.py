@@ -3,8 +3,9 @@
 1. documents: fingerprints and feature sets; equal ones collapse to one of them;
 2. `matches`: every pair that matches; where heavy keys would bring too many, in waves: the
    documents of highest priority first, then only what matches none that they keep;
-3. `match_groups`: components of the matches, checked, and what is kept in them;
-4. each dropped document is measured against the one kept.
+3. `match_groups`: components of the matches, checked, and what is kept in them; transitive ones by
+   similarity are those of `feature_groups`, from some of the matches;
+4. each document that a transitive group by distance drops is measured against the one kept.
 
 Whatever is used twice is written to a work folder as Parquet, so that nothing is computed again,
 and the driver holds nothing but counts and samples: some 20 MB at most.

@@ -52,7 +52,7 @@ def decided_by_features(
     if large:
         names = engine.session.createDataFrame([(label,) for label in large], "label long")
         small = members.join(names, "label", "left_anti")
-    to = Route(whole_groups.by_label, whole_groups.MEMBERS)
+    to = Route(whole_groups.by_label, whole_groups.SENT)
     step = partial(whole_groups.decide_groups, keep=settings.keep, match=settings.match)
     decisions = engine.step(small, step, DECISIONS, to=to, keep="groups")
     decisions = decisions.unionByName(_copied(decisions, copies))
@@ -65,14 +65,15 @@ def decided_by_features(
 
 
 def _members(engine: Engine, matches: Matches, copies: Frame) -> Frame:
-    """MEMBERS of all groups, and documents that only equal ones match."""
+    """MEMBERS of all groups, and documents that only equal ones match; kept."""
     labels = _labels(engine, matches)
     stands = copies.selectExpr("stands AS number", "lowest").dropDuplicates(["number"])
     alone = stands.join(labels, "number", "left_anti").selectExpr("number", "number AS label")
     labelled = labels.unionByName(alone).join(stands, "number", "left")
     labelled = labelled.selectExpr("number", "label", "coalesce(lowest, number) AS lowest")
     columns = ("label", "lowest", "number", "score", "codes", "features")
-    return matches.documents.join(labelled, "number").select(*columns)
+    members = matches.documents.join(labelled, "number").select(*columns)
+    return engine.keep(members, "members", whole_groups.MEMBERS)
 
 
 def _labels(engine: Engine, matches: Matches) -> Frame:

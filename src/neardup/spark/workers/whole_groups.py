@@ -18,16 +18,15 @@ if TYPE_CHECKING:
 
     from neardup.similarity.feature_sets import Match
 
-__all__ = ["MEMBERS", "by_label", "decide_groups"]
+__all__ = ["MEMBERS", "SENT", "by_label", "decide_groups"]
 
-MEMBERS: Final = (
-    "p int, label long, lowest long, number long, score double, codes binary, features binary"
-)
+MEMBERS: Final = "label long, lowest long, number long, score double, codes binary, features binary"
 """A document that stands for those that equal it, of which `lowest` is the first."""
+SENT: Final = f"p int, {MEMBERS}"
 
 
 def by_label(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
-    """Send documents by the label of their group: MEMBERS."""
+    """Send documents by the label of their group: SENT."""
     for batch in batches:
         (label,) = arrays_of(batch, "label")
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -37,7 +36,7 @@ def by_label(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.Recor
 def decide_groups(
     batches: Iterable[pa.RecordBatch], keep: str, match: Match
 ) -> Iterator[pa.RecordBatch]:
-    """Decide for every document of whole groups, as one machine does: MEMBERS to DECISIONS.
+    """Decide for every document of whole groups, as one machine does: SENT to DECISIONS.
 
     The way to the kept document is searched by features, so that no pairs are listed. It names
     `lowest` for what is equal.
