@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -241,6 +242,41 @@ def test_compacting_gives_space_back_and_readers_go_on() -> None:
     assert reader.query(2**63) == [("x", 0)]
     assert sorted(p.name for p in index.path.glob("log-*")) == ["log-2.mdb", "log-2.mdb-lock"]
     assert index.check() == reader.check() == []
+
+
+@pytest.mark.parametrize("is_late", [True, False])
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_log_that_is_replaced_while_a_reader_opens_it_is_not_made_anew(
+    monkeypatch: pytest.MonkeyPatch, *, is_open: bool, is_late: bool
+) -> None:
+    """LMDB makes a file that is not there: the reader found it empty, and called it damaged."""
+    index = durable(0)
+    index.add([0, 1], [0, 1])
+    index.commit()
+    reader = nd.DurableIndex.open(index.path, readonly=True) if is_open else None
+    index.compact()  # what is open goes on to log-2
+    index.close()
+
+    def replace(log: Path) -> None:
+        if log.name != "log-4.mdb":
+            number = int(log.stem.partition("-")[2])
+            shutil.copy(log, log.with_name(f"log-{number + 1}.mdb"))
+            environment.remove_environment(log)
+
+    opened = environment.Environment._opened  # noqa: SLF001 - what comes before LMDB sees the file
+
+    def opened_late(self: environment.Environment, writable: bool) -> Any:
+        replace(self.path)
+        return opened(self, writable)
+
+    if is_late:
+        monkeypatch.setattr(environment.Environment, "_opened", opened_late)
+    else:
+        monkeypatch.setattr(environment, "check_pages", replace)
+    reader = reader or nd.DurableIndex.open(index.path, readonly=True)
+    assert list(reader) == [(0, 0), (1, 1)]
+    reader.close()
+    assert {each.name for each in index.path.glob("log-*")} == {"log-4.mdb", "log-4.mdb-lock"}
 
 
 def test_a_reader_that_looks_while_the_log_is_written_anew_goes_on_with_the_new_one(

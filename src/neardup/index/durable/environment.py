@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import threading
 import time
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DATABASES",
+    "TRIES",
     "Environment",
     "Pin",
     "TornReadError",
@@ -30,6 +32,7 @@ __all__ = [
     "check_pages",
     "is_sound",
     "lmdb_errors",
+    "remove_environment",
 ]
 
 
@@ -172,6 +175,13 @@ def is_sound(path: Path) -> bool:
         return False
 
 
+def remove_environment(path: Path) -> None:
+    """Remove an LMDB file and its lock, as far as possible."""
+    for each in (path, path.with_name(path.name + "-lock")):
+        with contextlib.suppress(OSError):
+            each.unlink()
+
+
 T = TypeVar("T")
 DATABASES: Final = (b"meta", b"log", b"removed", b"content")
 MAP_SIZES: Final = (1 << 42, 1 << 36, 1 << 30, 1 << 26)
@@ -204,6 +214,7 @@ class Environment:
         self._is_writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
         self._env = self._opened(self._is_writable)
         try:
+            self._check_place()
             self._check_size()
             self._dbs = {name: self._env.open_db(name, create=False) for name in DATABASES}
         except BaseException:
@@ -215,12 +226,14 @@ class Environment:
         """The environment of a file that exists.
 
         Raises:
+            FileNotFoundError: If it is removed before it is open.
             FileError: If it cannot be opened.
             DataError: If it is damaged.
         """
         try:
-            with lmdb_errors(path, "open"), _opening:
-                status = path.stat()
+            # Open, so that no other file gets its number while it is looked for by that.
+            with lmdb_errors(path, "open"), _opening, path.open("rb") as file:
+                status = os.fstat(file.fileno())
                 if status.st_size == 0:
                     raise damaged(path, "it is empty")
                 key = (os.getpid(), status.st_dev, status.st_ino)
@@ -425,6 +438,13 @@ class Environment:
                 if size == MAP_SIZES[-1]:
                     raise
         raise AssertionError
+
+    def _check_place(self) -> None:
+        """Refuse the empty file that LMDB makes where the file was removed before it was opened."""
+        status = self.path.stat()
+        if (status.st_dev, status.st_ino) != self._key[1:]:
+            remove_environment(self.path)
+            raise FileNotFoundError(errno.ENOENT, "it was removed", str(self.path))
 
     def _check_size(self) -> None:
         """Refuse a truncated file: reading it would kill the process."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from neardup.errors import DataError, FileError, UsageError
-from neardup.index.durable.environment import Environment
+from neardup.errors import DataError, FileError, NeardupError, UsageError
+from neardup.index.durable.environment import TRIES, Environment, remove_environment
 from neardup.index.durable.log_entries import (
     FORMAT,
     RESTORE,
@@ -52,7 +52,6 @@ __all__ = [
     "LogStore",
     "current_environment",
     "locked",
-    "remove_environment",
     "remove_files",
 ]
 
@@ -114,11 +113,22 @@ def remove_files(paths: list[Path]) -> None:
             path.unlink()
 
 
-def remove_environment(path: Path) -> None:
-    """Remove an LMDB file and its lock, as far as possible."""
-    for each in (path, path.with_name(path.name + "-lock")):
-        with contextlib.suppress(OSError):
-            each.unlink()
+def newest_environment(path: Path) -> Environment:
+    """The environment of the LMDB file that counts, which a writer may replace during the opening.
+
+    Raises:
+        FileNotFoundError: If there is no folder or it is empty.
+        FileError: If it cannot be opened, or is replaced all the time.
+        DataError: If it is damaged, or not an index.
+    """
+    for _ in range(TRIES):
+        newest = current_environment(path)
+        try:
+            return Environment.of(newest)
+        except (FileNotFoundError, NeardupError):
+            if newest.exists():
+                raise
+    raise FileError(f"cannot read {path}: it kept changing during the read; try again")
 
 
 T = TypeVar("T")
@@ -159,7 +169,7 @@ class LogStore:
         try:
             if not readonly:
                 resources.callback(unlock, locked(path, wait))
-            self._environment = Environment.of(current_environment(path))
+            self._environment = newest_environment(path)
             self._user = resources.enter_context(contextlib.closing(_User(self._environment)))
             self.settings = self._environment.read(self._read_settings)
             self.has_contents = False
@@ -358,11 +368,10 @@ class LogStore:
         return self._environment.write(work)
 
     def _follow_move(self) -> bool:
-        """Move on to the file that replaces a marked one; False if it has no name yet."""
-        newest = current_environment(self.path)
-        if newest.name == self._environment.path.name:
+        """Go on with the file that replaces a marked one; whether it has its name by now."""
+        if current_environment(self.path).name == self._environment.path.name:
             return False
-        self._use(Environment.of(newest))
+        self._use(newest_environment(self.path))
         return True
 
     def _use(self, environment: Environment) -> None:
