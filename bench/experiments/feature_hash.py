@@ -24,7 +24,6 @@ from neardup.kernels.features.runs import hash_features
 from neardup.kernels.features.token_arguments import Cutting
 from neardup.kernels.features.tokenise import SLACK, made_tokens, tokenise
 from neardup.kernels.features.xxh3 import hasher_of, xxh3_64
-from neardup.kernels.fingerprinting.block import table_size
 from neardup.kernels.fingerprinting.fold import PLANES, distinct, fold_equal
 from neardup.kernels.jit import inner, kernel, move
 
@@ -61,6 +60,15 @@ def _hash_combined(
             octets, HASH_BYTES * i, HASH_BYTES * width, seed, secret, lanes
         )  # fmt: skip
     return count
+
+
+@inner
+def table_size(items: int) -> int:
+    """The slots of an open table for a number of items: a power of two, at least twice it."""
+    size = 2
+    while size < 2 * items:
+        size *= 2
+    return size
 
 
 @kernel

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,12 +17,13 @@ from hypothesis import strategies as st
 
 from neardup.errors import FileError
 from neardup.runtime.storage import mapped_writes
+from neardup.runtime.storage import spool as module
 from neardup.runtime.storage.append_file import AppendFile
 from neardup.runtime.storage.spool import FeatureSpool
 from suite import examples
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
 PAGE = mapped_writes.mmap.ALLOCATIONGRANULARITY // 8
 needs_fallocate = pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="not here")
@@ -37,7 +42,7 @@ def arrays(sizes: list[int]) -> list[Any]:
 )
 def test_what_is_appended_is_there_in_its_order(sizes: list[int], limit: int, later: int) -> None:
     with pytest.MonkeyPatch.context() as patch:  # edges of pieces and of maps in a few pages
-        patch.setattr(mapped_writes, "_PIECE_BYTES", 8 * PAGE + 16)
+        patch.setattr(module, "_PIECE_BYTES", 8 * PAGE + 16)
         patch.setattr(mapped_writes, "_LEAST_BYTES", 8 * PAGE)
         patch.setattr(mapped_writes, "_MOST_BYTES", 32 * PAGE)
         with FeatureSpool(limit) as spool:
@@ -47,6 +52,35 @@ def test_what_is_appended_is_there_in_its_order(sizes: list[int], limit: int, la
                 spool.append(part)
             assert spool.on_disk == (8 * sum(sizes) > limit)
             assert spool.finish().tolist() == list(range(sum(sizes)))
+
+
+@settings(max_examples=examples(30, 10), deadline=None)
+@given(
+    sizes=st.lists(st.sampled_from([0, 1, 7, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE]), max_size=12),
+    limit=st.sampled_from([0, 8 * PAGE, 40 * PAGE, 1 << 40]),
+    is_kept=st.booleans(),
+)
+def test_threads_that_copy_later_change_nothing(
+    sizes: list[int], limit: int, is_kept: bool
+) -> None:
+    """What is taken in order may be copied in any order, also while memory grows."""
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        patch.setattr(module, "_PIECE_BYTES", 8 * PAGE)
+        patch.setattr(module, "_FIRST_BYTES", 8)
+        patch.setattr(mapped_writes, "_LEAST_BYTES", 8 * PAGE)
+        kept = AppendFile(Path(folder, "features")) if is_kept else None
+        with FeatureSpool(limit, kept=kept) as spool, ThreadPoolExecutor(3) as pool:
+            for number, part in enumerate(arrays(sizes)):
+                rest = spool.take(part)
+                if rest is not None:
+                    pool.submit(late, rest, 0.001 * (number % 3))
+            pool.shutdown()
+            assert spool.finish().tolist() == list(range(sum(sizes)))
+
+
+def late(work: Callable[[], None], seconds: float) -> None:
+    time.sleep(seconds)
+    work()
 
 
 @needs_fallocate
@@ -67,8 +101,6 @@ def test_a_full_disk_is_an_error_and_no_end_of_the_process(
 
         def write(self, _: Any) -> None:
             full(0, room, 1)
-
-    from neardup.runtime.storage import spool as module
 
     make = module.temporary_file
     monkeypatch.setattr(module, "temporary_file", lambda *given: Full(make(*given)))

@@ -27,6 +27,7 @@ __all__ = [
     "Gathered",
     "Joiner",
     "ReadOptions",
+    "joined_columns",
     "longest_record",
     "string_array",
     "too_long",
@@ -211,15 +212,19 @@ class Joiner:
     def take(self, consumed: int) -> Iterator[Batch]:
         """The records so far as one batch, if there are any; `consumed` counts from the start."""
         if self._parts:
-            joined = Columns(
-                *(
-                    _joined([getattr(part, name) for part in self._parts])
-                    for name in ("texts", "ids", "within", "numbers")
-                )
+            yield joined_columns(self._parts).batch(
+                np.concatenate(self._rows), consumed - self._reported
             )
-            yield joined.batch(np.concatenate(self._rows), consumed - self._reported)
             self._reported = consumed
             self._parts, self._rows = [], []
+
+
+def joined_columns(parts: Sequence[Columns]) -> Columns:
+    """The records of several parts, one part or more, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    names = ("texts", "ids", "within", "numbers")
+    return Columns(*(_joined([getattr(part, name) for part in parts]) for name in names))
 
 
 def _joined(arrays: list[Any]) -> Any:

@@ -64,6 +64,11 @@ class TextBlock:
         """Bytes of text."""
         return int(self.offsets[-1] - self.offsets[0])
 
+    @property
+    def longest(self) -> int:
+        """Bytes of the longest document."""
+        return int(np.diff(self.offsets).max(initial=0))
+
 
 def text_array(texts: Any) -> pa.ChunkedArray:
     """Take texts in any form as Arrow large strings; null becomes the empty text.

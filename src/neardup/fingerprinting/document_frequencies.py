@@ -107,9 +107,9 @@ class FrequencyLearner:
             empty = np.ma.getmaskarray(fingerprinter.finish())[:, 0]
         self._documents += int(empty.size - empty.sum())
 
-    def append(self, features: Any) -> None:
+    def take(self, features: Any) -> None:
         """Take the distinct feature hashes of the next documents; uint64."""
-        self._pending.append(features)
+        self._pending.append(features.copy())
         self._pending_size += features.size
         while self._pending_size >= PENDING:
             waiting = np.concatenate(self._pending)

@@ -6,6 +6,7 @@ and Das Sarma, Detecting near-duplicates for web crawling, WWW 2007, section 3.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
@@ -16,17 +17,17 @@ from neardup.documents.markup import warn_of_markup
 from neardup.errors import UsageError
 from neardup.features.hashes import expanded, find_hash, spread
 from neardup.features.rewrite import rewritten
-from neardup.features.text import TextBlock, one_block, text_array, text_blocks
+from neardup.features.text import BLOCK_BYTES, TextBlock, one_block, text_array, text_blocks
 from neardup.features.tokens import NO_TABLE, cutting, in_kernel, stop_table
 from neardup.fingerprinting.recipe import Recipe, recipe_of
 from neardup.runtime.threads import worker_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import pyarrow as pa
 
-    from neardup.kernels.fingerprinting.fold_arguments import Weighing
+    from neardup.kernels.fingerprinting.fold_arguments import Folding, Weighing, Work
 
 __all__ = [
     "Fingerprinter",
@@ -40,6 +41,10 @@ __all__ = [
 
 WAITING_BYTES: Final = 32 << 20
 """Text that may wait for a thread: enough to keep all busy, little enough to stay small."""
+
+KEPT_BYTES: Final = 1 << 18
+"""The longest text whose working memory, some 300 bytes of address space a byte, serves others."""
+_BYTES_A_FEATURE: Final = 4
 
 PREPARED_RECIPES: Final = 64
 _FOR_FINGERPRINTS: Final[dict[int, _Prepared]] = {}
@@ -239,8 +244,14 @@ def codes_of_texts(
 class Spool(Protocol):
     """A receiver of the distinct feature hashes of every document, in document order."""
 
-    def append(self, features: Any) -> None:
-        """Take the hashes of the next documents; uint64."""
+    def take(self, features: Any) -> Callable[[], object] | None:
+        """Take the hashes of the next documents; uint64, whose memory is used again afterwards.
+
+        Calls come in order, one at a time, from several threads.
+
+        Returns:
+            What is left to do in the thread that called, while others take theirs; or None.
+        """
 
 
 class Fingerprinter:
@@ -266,8 +277,12 @@ class Fingerprinter:
         self._spool = spool
         self._recipe = recipe
         self._pool = ThreadPoolExecutor(worker_count(workers))
-        # One thread, which takes blocks as they were queued: the spool has the documents' order.
-        self._spooling = ThreadPoolExecutor(1)
+        self._works = _Works(recipe, spool is not None)
+        # Of the block queued last: done once its features have been taken. Each block waits for
+        # the one before, so the spool has the documents' order; threads take blocks as they were
+        # queued, so whoever is waited for is at work.
+        self._taken: Future[None] = Future()
+        self._taken.set_result(None)
         self._values: list[Any] = [np.zeros((0, recipe.words), np.uint64)]
         self._counts: list[Any] = [np.zeros(0, np.int64)]
         self._running: deque[tuple[Future[Any], int]] = deque()
@@ -280,11 +295,8 @@ class Fingerprinter:
         for block in text_blocks(texts):
             while self._waiting_bytes > WAITING_BYTES:
                 self._wait_for_oldest()
-            work = self._pool.submit(
-                fingerprint_block, block, self._recipe, values, counts, self._spool is not None
-            )
-            if self._spool is not None:
-                work = self._spooling.submit(_pass_on, work, self._spool)
+            before, self._taken = self._taken, Future()
+            work = self._pool.submit(self._work_on, block, values, counts, before, self._taken)
             self._running.append((work, block.nbytes))
             self._waiting_bytes += block.nbytes
         self._values.append(values)
@@ -306,6 +318,24 @@ class Fingerprinter:
         np.cumsum(counts, out=offsets[1:])
         return offsets
 
+    def _work_on(
+        self, block: TextBlock, values: Any, counts: Any, before: Future[None], taken: Future[None]
+    ) -> None:
+        """Fingerprint a block, and give its features to the spool when the one before has."""
+        try:
+            with self._works.lent(block) as work:
+                keeps = self._spool is not None
+                features = fingerprint_block(block, self._recipe, values, counts, keeps, work)
+                before.result()
+                rest = None if self._spool is None else self._spool.take(features)
+                taken.set_result(None)
+                if rest is not None:
+                    rest()
+        except BaseException as error:
+            if not taken.done():  # otherwise the next block would wait for ever
+                taken.set_exception(error)
+            raise
+
     def _wait_for_oldest(self) -> None:
         work, nbytes = self._running.popleft()
         work.result()
@@ -322,38 +352,88 @@ class Fingerprinter:
     def close(self) -> None:
         """Stop the threads; what is still queued after an error is dropped."""
         self._pool.shutdown(cancel_futures=True)
-        self._spooling.shutdown(cancel_futures=True)
 
 
-def _pass_on(work: Future[Any], spool: Spool) -> None:
-    """Wait for the features of a block, and give them to the spool."""
-    spool.append(work.result())
+class _Works:
+    """Working memory of blocks: that of one block serves the next, in any number of threads."""
+
+    def __init__(self, recipe: Recipe, keep_features: bool) -> None:
+        self._recipe, self._keep_features = recipe, keep_features
+        self._idle: list[tuple[int, Work]] = []
+
+    @contextlib.contextmanager
+    def lent(self, block: TextBlock) -> Iterator[Work | None]:
+        """Memory for a block, until the context ends; None where it is not worth keeping."""
+        longest = block.longest
+        if longest > KEPT_BYTES or not _has_kernel(self._recipe):
+            yield None
+            return
+        try:
+            most, work = self._idle.pop()
+        except IndexError:
+            most, work = 0, None
+        if work is None or most < longest:
+            most = 1 << longest.bit_length()
+            work = _work_for(self._recipe, self._keep_features, most, BLOCK_BYTES + KEPT_BYTES)
+        yield work
+        self._idle.append((most, work))
+
+
+def _work_for(recipe: Recipe, keep_features: bool, longest: int, nbytes: int) -> Work:
+    """Working memory for texts of `longest` bytes, in blocks of about `nbytes`."""
+    from neardup.kernels.fingerprinting.block import work_for
+
+    features = nbytes if recipe.tokens == "chars" else nbytes // _BYTES_A_FEATURE
+    folding = _folding(recipe, keep_features)
+    return work_for(longest, features, folding, _weighing(recipe), _hash_code(recipe))
+
+
+def _folding(recipe: Recipe, keep_features: bool) -> Folding:
+    from neardup.kernels.fingerprinting.fold_arguments import Folding
+
+    weight, seed = _WEIGHT_CODES[recipe.weight], np.uint64(recipe.seed)
+    return Folding(weight, seed, recipe.tie == "one", keep_features)
 
 
 def fingerprint_block(
-    block: TextBlock, recipe: Recipe, values: Any, counts: Any, keep_features: bool = False
+    block: TextBlock,
+    recipe: Recipe,
+    values: Any,
+    counts: Any,
+    keep_features: bool = False,
+    work: Work | None = None,
 ) -> Any:
     """Fingerprint one block into its rows of `values` (n, words) and `counts` (n,).
 
+    Args:
+        block: The block.
+        recipe: How.
+        values: uint64 (n, words), written.
+        counts: int64 (n,), written: the features of each document.
+        keep_features: Whether features are wanted.
+        work: Working memory that `_Works` lent, where there is some.
+
     Returns:
-        uint64: the feature hashes of the block's documents, one after the other, if wanted.
+        uint64: the feature hashes of the block's documents, one after the other, if wanted; until
+        `work` is used again.
     """
     block = rewritten(block, recipe)
     if not _has_kernel(recipe):
         return _fingerprint_one_by_one(block, recipe, values, counts, keep_features)
 
     from neardup.kernels.fingerprinting.block import fingerprint_block as kernel
-    from neardup.kernels.fingerprinting.fold_arguments import Folding
 
     rows = slice(block.first, block.first + len(block))
-    weight, seed = _WEIGHT_CODES[recipe.weight], np.uint64(recipe.seed)
+    if work is None:
+        longest = block.longest if block.longest <= KEPT_BYTES else 0  # the kernel counts the rest
+        work = _work_for(recipe, keep_features, longest, block.nbytes)
     features = kernel(
         block.data,
         block.offsets,
         cutting(recipe, recipe.tokens == "chars", recipe.ngram),
-        Folding(weight, seed, recipe.tie == "one", keep_features),
+        _folding(recipe, keep_features),
         _weighing(recipe),
-        _hash_code(recipe),
+        work,
         values[rows],
         counts[rows],
     )

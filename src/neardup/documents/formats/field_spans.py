@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.documents.batch import Columns
+from neardup.documents.batch import Columns, joined_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from neardup.documents.batch import ReadOptions
 
-__all__ = ["SLACK", "Fields", "Spans", "is_utf8", "named_columns", "text_array"]
+__all__ = [
+    "SLACK", "Fields", "Spans", "is_utf8", "joined_fields", "named_columns", "text_array",
+]  # fmt: skip
 
 
 class Spans:
@@ -81,7 +83,22 @@ class Fields:
     lines: int
 
 
-def is_utf8(block: bytes) -> bool:
+def joined_fields(parts: Sequence[Fields]) -> Fields:
+    """The records of blocks that follow each other as those of one block."""
+    if len(parts) == 1:
+        return parts[0]
+    before = np.cumsum([0, *(part.lines for part in parts)])
+    rows = [part.rows + lines for part, lines in zip(parts, before[:-1], strict=True)]
+    return Fields(
+        joined_columns([part.columns for part in parts]),
+        np.concatenate([part.lengths for part in parts]),
+        np.concatenate([part.accepted for part in parts]),
+        np.concatenate(rows),
+        int(before[-1]),
+    )
+
+
+def is_utf8(block: bytes | memoryview) -> bool:
     """Whether the bytes are valid UTF-8; Arrow looks outside Python's lock."""
     offsets = pa.py_buffer(np.array([0, len(block)], np.int64))
     whole = pa.Array.from_buffers(pa.large_binary(), 1, [None, offsets, pa.py_buffer(block)])

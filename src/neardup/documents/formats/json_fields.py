@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.documents.formats.field_spans import SLACK, Fields, is_utf8, named_columns, text_array
+from neardup.documents.files.line_ranges import read_lines
+from neardup.documents.formats.field_spans import (
+    SLACK,
+    Fields,
+    is_utf8,
+    joined_fields,
+    named_columns,
+    text_array,
+)
+from neardup.runtime.arrays import frozen
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -30,14 +40,40 @@ class JsonFields:
 
     def find(self, block: bytes) -> Fields | None:
         """Find the fields of every record, or None where a complete parser is needed."""
-        try:
-            finder = self._idle.pop()
-        except IndexError:
-            finder = _Finder(self._options)
+        finder = self._finder()
         spans = finder.find(block)
         if len(block) <= _KEPT_BYTES:
             self._idle.append(finder)
         return spans
+
+    def find_in_file(
+        self, file: int, begin: int, end: int, part_bytes: int
+    ) -> list[Fields | bytes] | None:
+        """Find the fields of the lines that begin in a stretch of a file.
+
+        Args:
+            file: Descriptor.
+            begin: The first byte of the stretch.
+            end: The byte behind its last.
+            part_bytes: About how many bytes are looked at at once.
+
+        Returns:
+            In order, fields of lines, and lines for which a complete parser is needed; None if the
+            last is longer than the stretch.
+
+        Raises:
+            OSError: If the read fails.
+        """
+        finder = self._finder()
+        found = finder.find_in_file(file, begin, end, part_bytes)
+        self._idle.append(finder)
+        return found
+
+    def _finder(self) -> _Finder:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return _Finder(self._options)
 
 
 class _Finder:
@@ -52,13 +88,39 @@ class _Finder:
         self._marks = np.empty(0, np.int32)
         self._backslashes = np.empty(0, np.uint64)
         self._scratch = np.empty(0, np.uint8)
+        self._buffer: mmap.mmap | None = None
 
-    def find(self, block: bytes) -> Fields | None:
+    def find_in_file(
+        self, file: int, begin: int, end: int, part_bytes: int
+    ) -> list[Fields | bytes] | None:
+        """See JsonFields.find_in_file."""
+        if self._buffer is None or len(self._buffer) < 2 * (end - begin):
+            self._buffer = mmap.mmap(-1, 2 * (end - begin))
+        buffer, found = self._buffer, list[Fields | bytes]()
+        place = read_lines(file, begin, end, buffer)
+        if place is None:
+            return None
+        at, last = place
+        waiting: list[Fields] = []
+        while at < last:
+            stop = buffer.find(b"\n", min(at + part_bytes, last) - 1, last) + 1 or last
+            block = memoryview(buffer)[at:stop]
+            fields = self.find(block)
+            if fields is not None:
+                waiting.append(fields)
+            else:
+                found += [*([joined_fields(waiting)] if waiting else []), bytes(block)]
+                waiting = []
+            at = stop
+        return [*found, joined_fields(waiting)] if waiting else found
+
+    def find(self, block: bytes | memoryview) -> Fields | None:
+        """See JsonFields.find."""
         from neardup.kernels.documents.json_lines import FieldRule, Records, find_marks, walk_marks
 
         if len(block) >= 2**31 or not is_utf8(block):
             return None
-        data = np.frombuffer(block, np.uint8)
+        data = frozen(np.frombuffer(block, np.uint8))
         self._make_room(len(block))
         count, lines = find_marks(data, self._tail, self._marks, self._backslashes)
         if count < 0:

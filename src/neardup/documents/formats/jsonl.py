@@ -23,6 +23,7 @@ from neardup.documents.extensions import ending_of
 from neardup.documents.files.encodings import encoding_advice
 from neardup.documents.files.problems import (
     BadRecordError,
+    file_error,
     longest_field,
     missing_field,
     quoted,
@@ -34,6 +35,7 @@ from neardup.documents.record_edits import without_json
 from neardup.documents.rejects import refuse
 from neardup.documents.source import BOM
 from neardup.errors import DataError
+from neardup.runtime.storage.durable_files import HAS_PLACED_IO
 from neardup.runtime.threads import ahead
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ _KINDS = {
 }
 _PART_BYTES = 1 << 19  # lines, objects and texts of a part stay in the cache; 1.5 times as fast
 _KERNEL_PAYS: Final = 4 << 20  # bytes parsed in the time that loading the kernel takes
-_BYTES_A_THREAD: Final = 2 << 20  # read ahead; longer lines are parsed alone
+_RANGE_BYTES: Final = 2 << 20  # that a thread reads ahead; longer lines are parsed alone
 _KERNEL_TAKES: Final = 16 << 20  # its scratch is six times the block
 _FIX = "fix the line or pass --on-error skip"
 
@@ -97,10 +99,10 @@ class JsonlSource(TextSource):
     def records(self, options: ReadOptions, rejects: Rejects | None = None) -> Iterator[Batch]:
         """Read the documents; see Source.records."""
         parser = RecordParser(options)
-        row = 1
+        row, consumed = 1, 0
         joiner = Joiner()
         self._spans = Spans()
-        start = 0
+        start, batch_bytes = 0, min(options.batch_bytes, _RANGE_BYTES)
         with self._input.open() as reader, closing(self._parts(reader, options)) as parts:
             for part, fields in parts:
                 parsed = self._parse(parser, part.data, row, rejects) if fields is None else fields
@@ -110,10 +112,11 @@ class JsonlSource(TextSource):
                 if part.long_line is not None:
                     self._pass_over(part.long_line, row, options, rejects)
                     row += 1
-                if self._spans.end - start >= options.batch_bytes:
-                    yield from joiner.take(part.consumed)
+                consumed = part.consumed
+                if self._spans.end - start >= batch_bytes:
+                    yield from joiner.take(consumed)
                     start = self._spans.end
-            yield from joiner.take(reader.consumed)
+            yield from joiner.take(consumed)
             self.is_unchecked = reader.is_unchecked
         self._input.check_unchanged()
 
@@ -153,24 +156,85 @@ class JsonlSource(TextSource):
         In a long file, threads find the fields ahead of the current part.
         """
         fields = JsonFields(options)
+        # The same parts whatever this process has parsed before, and for any number of threads.
+        in_ranges = (
+            self._input.is_plain
+            and HAS_PLACED_IO
+            and not _is_nested(options)
+            and options.batch_bytes >= _RANGE_BYTES
+            and options.record_bytes >= 2 * _RANGE_BYTES  # no line that is found is too long
+        )
+        begin = min(_KERNEL_PAYS, self.nbytes or 0) if in_ranges else None
+        yield from self._found(self._blocks(reader, options, 0, begin), fields, options)
+        if begin is not None and self._spans.end < (self.nbytes or 0):
+            yield from self._ranges(reader, fields, options)
+
+    def _found(
+        self, parts: Iterator[_Part], fields: JsonFields, options: ReadOptions
+    ) -> Iterator[tuple[_Part, Fields | None]]:
+        """Parts, and their fields where the kernel finds them."""
 
         def parse_part(part: _Part) -> tuple[_Part, Fields | None]:
             return part, fields.find(part.data) if part.by_kernel else None
 
-        parts, threads = self._blocks(reader, options), options.workers
+        threads = options.workers
         if threads == 1 or not self.is_here or (self.nbytes or 0) <= _PART_BYTES:
-            yield from map(parse_part, parts)
-        else:
-            most = _BYTES_A_THREAD * threads
-            yield from ahead(threads, parse_part, parts, lambda part: len(part.data), most)
+            return map(parse_part, parts)
+        return ahead(
+            threads, parse_part, parts, lambda part: len(part.data), _RANGE_BYTES * threads
+        )
 
-    def _blocks(self, reader: ByteReader, options: ReadOptions) -> Iterator[_Part]:
-        has_kernel = not any("." in name for name in options.fields)
-        nbytes, lines, is_first = min(options.batch_bytes, _PART_BYTES), 0, True
+    def _ranges(
+        self, reader: ByteReader, fields: JsonFields, options: ReadOptions
+    ) -> Iterator[tuple[_Part, Fields | None]]:
+        """The rest of a plain file, read in threads by ranges of bytes.
+
+        What begins in a range with a line that is longer than one is read by the reader alone.
+        """
+        at, size = self._spans.end, self.nbytes or 0
+        ranges = [(x, min(x + _RANGE_BYTES, size)) for x in range(at, size, _RANGE_BYTES)]
+        with self._input.open_file() as file:
+
+            def parse_range(place: tuple[int, int]) -> tuple[int, list[Fields | bytes] | None]:
+                try:
+                    return place[1], fields.find_in_file(file.fileno(), *place, _PART_BYTES)
+                except OSError as error:
+                    raise file_error(self.name, "read", error) from None
+
+            if options.workers == 1:
+                results: Iterator[Any] = map(parse_range, ranges)
+            else:
+                results = ahead(options.workers, parse_range, ranges)
+            for end, stretches in results:
+                if stretches is None:
+                    reader.skip(self._spans.end - at)
+                    yield from self._found(
+                        self._blocks(reader, options, self._spans.end, end), fields, options
+                    )
+                    at = self._spans.end
+                    continue
+                for each in stretches:
+                    is_found = isinstance(each, Fields)
+                    part = _Part(b"" if is_found else each, end, None, by_kernel=is_found)
+                    yield part, each if is_found else None
+
+    def _blocks(
+        self, reader: ByteReader, options: ReadOptions, begin: int = 0, end: int | None = None
+    ) -> Iterator[_Part]:
+        """The lines from byte `begin` on, where the reader is, that begin before byte `end`."""
+        has_kernel, at, lines = not _is_nested(options), begin, 0
+        most = min(options.batch_bytes, _PART_BYTES)
         longest, passes = options.record_bytes, options.skip_errors
-        while (block := reader.block(nbytes, lines, longest, passes=passes)) or reader.long_line:
+        while end is None or at < end:
+            nbytes = most if end is None else min(most, end - at)
+            block = reader.block(nbytes, lines, longest, passes=passes)
+            if not block and not reader.long_line:
+                return
+            is_first, at = at == 0, at + len(block)
+            if reader.long_line is not None:
+                at += reader.long_line.nbytes
             if is_first:
-                block, is_first = self._begin(block), False
+                block = self._begin(block)
             if reader.codec is not None:  # a broken stream's error names the line it reached
                 lines += block.count(b"\n") + (reader.long_line is not None)
             can_pay = JsonlSource.plainly_parsed + len(block) > _KERNEL_PAYS
@@ -225,7 +289,7 @@ class RecordParser:
         pick = [_picker(name) for name in options.fields]
         self._pick = (
             itemgetter(*options.fields)
-            if not any("." in name for name in options.fields)
+            if not _is_nested(options)
             else pick[0]
             if len(pick) == 1
             else lambda record: tuple(one(record) for one in pick)
@@ -275,6 +339,11 @@ class RecordParser:
         order = options.order
         number = None if order is None else order.of_json(_value_at(value, order.field), _KINDS)
         return "\n".join(parts), identity, within, number
+
+
+def _is_nested(options: ReadOptions) -> bool:
+    """Whether a field in a field may be named, which the kernel does not find."""
+    return any("." in name for name in options.fields)
 
 
 def parsed_object(record: bytes) -> dict[str, Any]:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from neardup.kernels.features.capacity import capacity_for
 from neardup.kernels.features.runs import hash_features
-from neardup.kernels.features.tokenise import SLACK, made_tokens, tokenise
-from neardup.kernels.features.xxh3 import hasher_of
+from neardup.kernels.features.token_arguments import Capacity, Hasher
+from neardup.kernels.features.tokenise import (
+    BUFFER_RATIO,
+    SEGMENT_RATIO,
+    SLACK,
+    TOKEN_RATIO,
+    made_tokens,
+    plain_tokens,
+    tokenise,
+)
+from neardup.kernels.features.xxh3 import SCRATCH, hasher_of, seeded_secret
 from neardup.kernels.fingerprinting.fold import PLANES, distinct, fold_equal
 from neardup.kernels.fingerprinting.fold_arguments import Work
 from neardup.kernels.fingerprinting.weighing import COUNT, fold_weighed
@@ -17,37 +26,83 @@ from neardup.kernels.jit import fill, inlined, inner, kernel, making, move
 
 if TYPE_CHECKING:
     from neardup.kernels.array_types import Bytes, Int64s, Offsets, Uint64s
-    from neardup.kernels.features.token_arguments import Capacity, Cutting
+    from neardup.kernels.features.token_arguments import Cutting, Tokens
     from neardup.kernels.fingerprinting.fold_arguments import Folding, Weighing
 
 
-@inner
-def table_size(items: int) -> int:
-    """The slots of an open table for a number of items: a power of two, at least twice it."""
-    size = 2
-    while size < 2 * items:
-        size *= 2
-    return size
-
-
-@making
-def _work_for(capacity: Capacity, folding: Folding, weighing: Weighing, kind: Any) -> Work:
-    """Working memory for texts that take so much."""
+def _plain_work(
+    capacity: Capacity, tokens: Tokens, hashers: tuple[Hasher, Hasher], features: int,
+    folding: Folding, weighing: Weighing, kind: Any,
+) -> Work:  # fmt: skip
+    """Working memory for texts that take so much, around that for their tokens."""
     most = capacity.tokens + SLACK
-    all_count = weighing is None and folding.weight == COUNT and not folding.keep_features
-    weighed = 0 if weighing is None else most
-    hasher, hashes = hasher_of(folding.seed), np.empty(most, np.uint64)
+    cells, weighed = 2, 0 if weighing is None else most
+    while cells < 2 * most:
+        cells *= 2
+    if weighing is None and folding.weight == COUNT and not folding.keep_features:
+        cells = 1
+    hashes = np.empty(most, np.uint64)
     return Work(
-        made_tokens(capacity),
-        hasher,
+        tokens,
+        hashers[0],
         hashes,
-        np.empty(1 if all_count else table_size(most), np.uint64),
+        np.empty(cells, np.uint64),
         np.empty(PLANES, np.uint64),
-        hasher if kind is None else hasher_of(np.uint64(0)),
+        hashers[1],
         hashes if kind is None else np.empty(weighed, np.uint64),
         np.empty(weighed, np.int64),
         np.empty(weighed, np.int64),
         np.empty(64, np.int64),
+        np.empty(features, np.uint64),
+        kind,
+    )
+
+
+_made_work: Final[Any] = making(_plain_work)
+
+
+def work_for(
+    longest: int, features: int, folding: Folding, weighing: Weighing | None, kind: Any
+) -> Work:
+    """Make what `fingerprint_block` uses for texts of up to `longest` bytes.
+
+    Memory is taken up as far as texts reach into it.
+
+    Args:
+        longest: Bytes.
+        features: Room for the features of a block, if they are kept; the kernel makes more.
+        folding: As for `fingerprint_block`.
+        weighing: Likewise.
+        kind: The hash: see `Work`.
+    """
+    capacity = Capacity(TOKEN_RATIO * longest, BUFFER_RATIO * longest, SEGMENT_RATIO * longest)
+    hashers = [
+        Hasher(seed, seeded_secret(seed), np.empty(SCRATCH, np.uint64))
+        for seed in (folding.seed, folding.seed if kind is None else np.uint64(0))
+    ]
+    count = features if folding.keep_features else 0
+    tokens = plain_tokens(capacity)
+    return _plain_work(capacity, tokens, (hashers[0], hashers[1]), count, folding, weighing, kind)
+
+
+@making
+def _larger_work(
+    capacity: Capacity, features: int, folding: Folding, weighing: Weighing, kind: Any
+) -> Work:
+    """As `work_for`, for what a kernel has counted."""
+    hasher = hasher_of(folding.seed)
+    hashers = hasher, hasher if kind is None else hasher_of(np.uint64(0))
+    tokens = made_tokens(capacity)
+    return _made_work(capacity, tokens, hashers, features, folding, weighing, kind)
+
+
+@inner
+def _is_enough(work: Work, capacity: Capacity) -> bool:
+    tokens = work.tokens
+    return (
+        tokens.starts.size >= capacity.tokens + SLACK
+        and tokens.buffer.size >= capacity.nbytes + SLACK
+        and tokens.points.size >= capacity.points + SLACK
     )
 
 
@@ -77,11 +132,11 @@ def _fold_plain(
 @kernel
 def fingerprint_block(
     data: Bytes, offsets: Offsets, cutting: Cutting, folding: Folding, weighing: Weighing,
-    kind: Any, out: Uint64s, counts: Int64s,
+    given: Work, out: Uint64s, counts: Int64s,
 ) -> Any:  # fmt: skip
     """Fingerprint documents data[offsets[i]:offsets[i + 1]]; writes out[i] and counts[i].
 
-    O(bytes + features * words), with scratch for the document that takes most (`capacity_for`).
+    O(bytes + features * words).
 
     Args:
         data: uint8, valid UTF-8, may be read-only.
@@ -89,8 +144,8 @@ def fingerprint_block(
         cutting: Cutting.
         folding: Folding.
         weighing: Weighing, or None (compiled apart, and faster).
-        kind: None for XXH3 and, for TFIDF, seed 0; else the hash, as `hash_bytes` takes it
-            (compiled apart).
+        given: Work, written; where a document takes more (see `capacity_for`), other memory is
+            made. Each kind of hash is compiled apart.
         out: uint64 (n, words), C contiguous, written; rows of empty documents become 0; no
             fingerprints are made if words is 0.
         counts: int64 (n,), written: the document's features; 0 if none are left. Distinct ones
@@ -98,13 +153,14 @@ def fingerprint_block(
 
     Returns:
         uint64: the feature hashes of document 0, then of document 1, and so on, each in order of
-        first occurrence; empty unless wanted.
+        first occurrence; empty unless wanted. They may be in `given`, until that is used again.
     """
     # Taken out of the tuples once: an access in the loop would count references each time.
-    keep_features = folding.keep_features
-    work = _work_for(capacity_for(data, offsets, cutting), folding, weighing, kind)
-    capacity, hashes = work.tokens, work.hashes
-    features = np.empty((offsets[-1] - offsets[0]) // 4 if keep_features else 0, np.uint64)
+    keep_features, kind = folding.keep_features, given.kind
+    needed, work = capacity_for(data, offsets, cutting), given
+    if not _is_enough(work, needed):
+        work = _larger_work(needed, work.features.size, folding, weighing, kind)
+    capacity, hashes, features = work.tokens, work.hashes, work.features
     used = 0
     for i in range(offsets.size - 1):
         tokens = tokenise(data, offsets[i], offsets[i + 1], cutting, capacity)

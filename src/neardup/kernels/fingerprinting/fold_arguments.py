@@ -40,3 +40,5 @@ class Work(NamedTuple):
     units: Any  # int64, the features' weights; empty without `Weighing`
     spare: Any  # int64, likewise
     sums: Any  # int64 (64,)
+    features: Any  # uint64, for those of a block's documents; empty unless they are kept
+    kind: Any  # None for XXH3 and, for TFIDF, seed 0; else the hash, as `hash_bytes` takes it

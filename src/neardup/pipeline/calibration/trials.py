@@ -250,9 +250,9 @@ class _Hashes:
     def __init__(self) -> None:
         self._parts: list[Hashes] = [np.zeros(0, np.uint64)]
 
-    def append(self, features: Hashes) -> None:
-        """Append the hashes of the next documents."""
-        self._parts.append(features)
+    def take(self, features: Hashes) -> None:
+        """Take those of the next documents."""
+        self._parts.append(features.copy())
 
     def joined(self) -> Hashes:
         """The hashes of all documents, concatenated."""

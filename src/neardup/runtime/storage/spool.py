@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+import threading
+from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
@@ -12,12 +15,16 @@ from neardup.runtime.storage.mapped_writes import MappedWrites
 from neardup.runtime.storage.temporary import spill_error, temporary_file
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from neardup.runtime.storage.append_file import AppendFile
 
 __all__ = ["FeatureSpool"]
 
 _WORD: Final = 8
 _FIRST_BYTES: Final = 1 << 20
+_PIECE_BYTES: Final = 8 << 20
+"""Of what is moved from memory to the file, by each thread that brings features."""
 
 
 class FeatureSpool:
@@ -42,8 +49,10 @@ class FeatureSpool:
         self._tmp = tmp
         self._memory = _private_memory(_FIRST_BYTES)
         self._file: Any = kept
-        self._threads: MappedWrites | None = None
+        self._writes: MappedWrites | None = None
+        self._moves: deque[tuple[Any, Any]] = deque()
         self._map: mmap.mmap | None = None
+        self._filling, self._filled = 0, threading.Condition()
         self.nbytes = 0 if kept is None else kept.nbytes
 
     @property
@@ -52,27 +61,33 @@ class FeatureSpool:
         return self._file is not None
 
     def append(self, features: Any) -> None:
-        """Append a uint64 array, unchanged until `finish`; FileError if the disk is full."""
-        begin, self.nbytes = self.nbytes, self.nbytes + features.nbytes
-        if self._file is None and self.nbytes > self._limit:
-            self._open(begin)
-        if self._file is not None:
-            self._write(features, begin)
-            return
-        if self.nbytes > len(self._memory):
-            try:
-                self._grow(max(2 * len(self._memory), self.nbytes))
-            except OSError:  # less memory than was promised to us: go on with the file
-                self._open(begin)
-                self._write(features, begin)
-                return
-        np.frombuffer(self._memory, np.uint64, features.size, begin)[:] = features
+        """Append a uint64 array; FileError if the disk is full."""
+        rest = self.take(features)
+        if rest is not None:
+            rest()
+
+    def take(self, features: Any) -> Callable[[], None] | None:
+        """Append a uint64 array, after those of earlier calls, which no other call overlaps.
+
+        Returns:
+            What is left to do, in any thread and before `finish`: until then the array must stay
+            as it is. None if all is done.
+
+        Raises:
+            FileError: If the disk is full.
+        """
+        place = self._place(features)
+        if place is None:
+            return None
+        with self._filled:
+            self._filling += 1
+        return partial(self._fill, [place], features.view(np.uint8))
 
     def finish(self) -> Any:
         """All features as one uint64 array, read-only."""
+        while self._move():
+            pass
         if self._file is not None and self.nbytes:
-            if self._threads is not None:
-                self._threads.finish()
             self._file.flush()
             self._map = mmap.mmap(self._file.fileno(), self.nbytes, access=mmap.ACCESS_READ)
         whole = np.frombuffer(self._map or self._memory, np.uint64, self.nbytes // _WORD)
@@ -84,29 +99,78 @@ class FeatureSpool:
         if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)
 
+    def _place(self, features: Any) -> Any:
+        """Where an array belongs, uint8; None if it is written already."""
+        begin, self.nbytes = self.nbytes, self.nbytes + features.nbytes
+        if self._file is None and self.nbytes > self._limit:
+            self._open(begin)
+        if self._file is None and self.nbytes > len(self._memory):
+            try:
+                self._grow(max(2 * len(self._memory), self.nbytes))
+            except OSError:  # less memory than was promised to us: go on with the file
+                self._open(begin)
+        if self._file is None:
+            return np.frombuffer(self._memory, np.uint8, features.nbytes, begin)
+        return self._place_in_file(features, begin)
+
+    def _fill(self, place: list[Any], features: Any) -> None:
+        """Copy an array to its place, and then a piece of what is to go to the file."""
+        try:
+            # Nobody else has the place then, so memory that waits for it can be made larger.
+            np.copyto(place.pop(), features)
+        finally:
+            with self._filled:
+                self._filling -= 1
+                self._filled.notify_all()
+        self._move()
+
+    def _move(self) -> bool:
+        """Copy a piece of the features from memory to the file; whether there was one."""
+        try:
+            place, piece = self._moves.popleft()
+        except IndexError:
+            return False
+        np.copyto(place, piece)
+        return True
+
+    def _wait_until_filled(self) -> None:
+        with self._filled:
+            self._filled.wait_for(lambda: not self._filling)
+
     def _grow(self, size: int) -> None:
+        self._wait_until_filled()
         try:
             self._memory.resize(size)  # moves pages, not bytes
         except (SystemError, OSError, ValueError, BufferError):  # an array of it is in use
             larger = _private_memory(size)
             larger[: len(self._memory)] = self._memory[:]
             self._memory = larger
+        _ask_for_large_pages(self._memory)
 
     def _open(self, nbytes: int) -> None:
+        self._wait_until_filled()
         self._file = temporary_file(self._tmp, "features")
         with contextlib.suppress(AttributeError, OSError):  # where files are only written in order
-            self._threads = MappedWrites(self._file.fileno())
-        self._write(np.frombuffer(self._memory, np.uint64, nbytes // _WORD), 0)
+            self._writes = MappedWrites(self._file.fileno())
+        features = np.frombuffer(self._memory, np.uint64, nbytes // _WORD)
+        place = self._place_in_file(features, 0)
         self._memory = _private_memory(_FIRST_BYTES)
+        if place is not None:
+            pieces = range(0, nbytes, _PIECE_BYTES)
+            source = features.view(np.uint8)
+            self._moves.extend(
+                (place[at : at + _PIECE_BYTES], source[at : at + _PIECE_BYTES]) for at in pieces
+            )
 
-    def _write(self, features: Any, begin: int) -> None:
+    def _place_in_file(self, features: Any, begin: int) -> Any:
+        """Where an array belongs in the file; None where it can be written only, and is."""
         try:
-            if self._threads is not None:
-                self._threads.write(features, begin)
-            else:
-                self._file.write(memoryview(features).cast("B"))
+            if self._writes is not None:
+                return self._writes.place(begin, features.nbytes)
+            self._file.write(memoryview(features).cast("B"))
         except OSError as error:
             raise spill_error(self._tmp, "features", error) from None
+        return None
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -118,11 +182,18 @@ class FeatureSpool:
 
     def close(self) -> None:
         """Remove the temporary file; arrays from `finish` must not be used any more."""
-        if self._threads is not None:
-            self._threads.close()
+        self._moves.clear()
+        self._writes = None
         self._map = None  # the disk's space comes back when the last array of it is gone
         if self._file is not None:
             self._file.close()
+
+
+def _ask_for_large_pages(memory: mmap.mmap) -> None:
+    """Ask for what a quarter of the time is needed for (measured) when it is written to first."""
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # the system has none
+            memory.madvise(mmap.MADV_HUGEPAGE)
 
 
 def _private_memory(nbytes: int) -> mmap.mmap:
