@@ -4,7 +4,7 @@ A series is one process. It begins with a 64th of the most documents of the shap
 as many each time, until a run takes `MOST_SECONDS` of the processor. "value" is the power by which
 these seconds grew over the last three doublings: 1 is linear. "highest" is the largest power of one
 doubling that took `LEAST_SECONDS` or more; "n", "seconds" and "found" (documents dropped, or pairs)
-are those of each size. A run under a second counts with the least of three.
+are those of each size. A run under 0.3 s counts with the least of three.
 
 Ways, by the default recipe: greedy (`dedup` of texts in a list), components, pairs (`similar_pairs`
 without its table; ends where there are too many), index (each text is added and asked for). Whole
@@ -37,7 +37,10 @@ FEWER = {"code": 256_000, "articles": 16_000}
 """The most documents of the shapes of which a million are too much text."""
 MOST_SECONDS = 60.0
 LEAST_SECONDS = 0.2
+LEAST_OF_THREE = 0.3
 MOST_PAIRS = 20_000_000
+FEWER_PAIRS = 8
+"""Pairs are counted for an eighth of the documents."""
 WORST = (("templates", 0.5), ("records", 0.5), ("logs", 0.5))
 """The series of which one thing is changed at a time."""
 MEASURES = ("cosine", "containment")
@@ -81,20 +84,21 @@ def series(
     doublings: int = DOUBLINGS,
 ) -> dict[str, Any]:
     """Seconds and findings of each size; the power of the last doublings."""
-    most = most or FEWER.get(shape, MOST)
+    most = most or FEWER.get(shape, MOST) // (FEWER_PAIRS if way == "pairs" else 1)
     sizes = [most >> (doublings - step) for step in range(doublings + 1)]
     with tempfile.TemporaryDirectory() as folder:
         run = _run_of(way, similarity, measure, Path(folder))
         start = run(growing_texts.make(shape, 10))[0] if way in FILE_WAYS else 0.0
         seconds: list[float] = []
         found: list[int] = []
-        texts: list[str] = []
+        every: list[str] = []
         if way not in FILE_WAYS:
             run(growing_texts.make(shape, min(sizes[0], 500)))
         for n in sizes:
-            texts = growing_texts.make(shape, n)
+            growing_texts.extend(every, shape, n)
+            texts = every[:n]
             took, count = run(texts)
-            for _ in range(2 if took < 1 else 0):
+            for _ in range(2 if took < LEAST_OF_THREE else 0):
                 took = min(took, run(texts)[0])
             seconds.append(took - start)
             found.append(count)

@@ -59,9 +59,15 @@ def make(shape: str, n: int) -> list[str]:
         shape: One of `SHAPES`.
         n: The number of texts.
     """
+    texts: list[str] = []
+    extend(texts, shape, n)
+    return texts[:n]
+
+
+def extend(texts: list[str], shape: str, n: int) -> None:
+    """Lengthen what this wrote to an empty list, to `n` texts or somewhat more."""
     import numpy as np
 
-    texts: list[str] = []
     while len(texts) < n:
         first = len(texts)
         draw = np.random.default_rng((17, first))
@@ -70,7 +76,6 @@ def make(shape: str, n: int) -> list[str]:
             texts[row] = _changed(texts[int(draw.integers(1, row))], draw)
         if shape == "one_long" and not first:
             texts[0] = _texts(_even(_ranks(draw, (1, LONG))))[0]
-    return texts[:n]
 
 
 def _ranks(draw: Any, shape: Any, count: int = VOCABULARY, flat: int = 10) -> Any:
