@@ -1,10 +1,11 @@
 """How a run grows with its documents: corpora of `harness/growing_texts.py`, doubled six times.
 
 A series is one process. It begins with a 64th of the most documents of the shape and goes on, twice
-as many each time, until a run takes a minute of the processor (`NEARDUP_BENCH_SECONDS`). "value" is the power by which
-these seconds grew over the last three doublings: 1 is linear. "highest" is the largest power of one
-doubling that took `LEAST_SECONDS` or more; "n", "seconds" and "found" (documents dropped, or pairs)
-are those of each size. A run under 0.3 s counts with the least of three.
+as many each time, until a run takes a minute of the processor (`NEARDUP_BENCH_SECONDS`). "value" is
+the power by which these seconds grew over the last three doublings: 1 is linear. "highest" is the
+largest power of one doubling that took `LEAST_SECONDS` or more; "n", "seconds" and "found"
+(documents dropped, or pairs) are those of each size. A run under 0.3 s counts with the least of
+three.
 
 Ways, by the default recipe: greedy (`dedup` of texts in a list), components, pairs (`similar_pairs`
 without its table; ends where there are too many), index (each text is added and asked for). Whole
