@@ -21,6 +21,7 @@ from tables import table, told
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 from benchmark_plots import FINGERPRINT_PEERS, FOLDER, news_path, plots
+from growth_table import growth
 from harness import report
 from harness.records import RESULTS, Record, every_record, medians, newest
 from harness.report import rounded
@@ -428,6 +429,7 @@ TABLES: Final[dict[str, Callable[[Path], str]]] = {
     "similar-index": similar_index,
     "short-texts": short_texts,
     "passages": passages,
+    "growth": growth,
 }
 
 

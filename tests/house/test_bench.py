@@ -6,6 +6,7 @@ import ast
 import importlib
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -156,6 +157,35 @@ def test_planted_texts_differ_from_their_originals_and_are_similar_enough(
     assert planted.texts_in(tmp_path) == list(by_name.values())
     read = pq.read_table(tmp_path / "texts.parquet").to_pylist()
     assert [(row["id"], row["text"]) for row in read] == made
+
+
+def test_growing_texts_begin_with_those_of_fewer(records: Any) -> None:
+    assert records
+    growing = importlib.import_module("harness.growing_texts")
+    assert set(growing.SHAPES) == set(re.findall(r"^- (\w+):", growing.__doc__, re.MULTILINE))
+    for shape in ("footers", "templates", "records", "scripts"):
+        texts = growing.make(shape, 10_030)
+        assert len(texts) == 10_030
+        assert texts[:30] == growing.make(shape, 30)
+    pages = growing.make("footers", 8)
+    assert {similarity(pages[0], page) for page in pages[1:]} == {58 / 118}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "value", "highest"),
+    [
+        ([1, 2, 4, 8], 1, 1),
+        ([0.01, 0.16, 0.32, 1.28, 2.56], 4 / 3, 2),
+        ([1, 4], 2, 2),
+        ([0.01, 0.02], 1, 1),
+    ],
+)
+def test_a_power_is_that_of_the_last_three_doublings(
+    records: Any, seconds: list[float], value: float, highest: float
+) -> None:
+    assert records
+    found = importlib.import_module("cases.growth").powers(seconds)
+    assert found == {"value": pytest.approx(value), "highest": pytest.approx(highest)}
 
 
 def names_of_ours() -> dict[str, set[str]]:
