@@ -82,7 +82,7 @@ def test_comparing_all_finds_what_looking_up_finds(
             patch.setattr(kernels, "ENTRIES_A_WORD", bound)
             patch.setattr(kernels, "TELLING_BITS", 1 << 20)
             patch.setattr(seeking, "_SEEN", room)
-            patch.setattr(searching, "_ROOMS", [])
+            patch.setattr(searching, "_WORKSPACES", [])
             found.append([index.query(query) for query in queries])
             found.append([tail.query(query) for query in queries])
     assert found == [found[0]] * 4
