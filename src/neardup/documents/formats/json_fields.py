@@ -65,9 +65,9 @@ class JsonFields:
             OSError: If the read fails.
         """
         finder = self._finder()
-        found = finder.find_in_file(file, begin, end, part_bytes)
+        fields = finder.find_in_file(file, begin, end, part_bytes)
         self._idle.append(finder)
-        return found
+        return fields
 
     def _finder(self) -> _Finder:
         try:
@@ -96,7 +96,7 @@ class _Finder:
         """See JsonFields.find_in_file."""
         if self._buffer is None or len(self._buffer) < 2 * (end - begin):
             self._buffer = mmap.mmap(-1, 2 * (end - begin))
-        buffer, found = self._buffer, list[Fields | bytes]()
+        buffer, stretches = self._buffer, list[Fields | bytes]()
         place = read_lines(file, begin, end, buffer)
         if place is None:
             return None
@@ -109,10 +109,10 @@ class _Finder:
             if fields is not None:
                 waiting.append(fields)
             else:
-                found += [*([joined_fields(waiting)] if waiting else []), bytes(block)]
+                stretches += [*([joined_fields(waiting)] if waiting else []), bytes(block)]
                 waiting = []
             at = stop
-        return [*found, joined_fields(waiting)] if waiting else found
+        return [*stretches, joined_fields(waiting)] if waiting else stretches
 
     def find(self, block: bytes | memoryview) -> Fields | None:
         """See JsonFields.find."""

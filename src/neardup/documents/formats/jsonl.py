@@ -165,11 +165,11 @@ class JsonlSource(TextSource):
             and options.record_bytes >= 2 * _RANGE_BYTES  # no line that is found is too long
         )
         begin = min(_KERNEL_PAYS, self.nbytes or 0) if in_ranges else None
-        yield from self._found(self._blocks(reader, options, 0, begin), fields, options)
+        yield from self._with_fields(self._blocks(reader, options, 0, begin), fields, options)
         if begin is not None and self._spans.end < (self.nbytes or 0):
             yield from self._ranges(reader, fields, options)
 
-    def _found(
+    def _with_fields(
         self, parts: Iterator[_Part], fields: JsonFields, options: ReadOptions
     ) -> Iterator[tuple[_Part, Fields | None]]:
         """Parts, and their fields where the kernel finds them."""
@@ -208,15 +208,15 @@ class JsonlSource(TextSource):
             for end, stretches in results:
                 if stretches is None:
                     reader.skip(self._spans.end - at)
-                    yield from self._found(
+                    yield from self._with_fields(
                         self._blocks(reader, options, self._spans.end, end), fields, options
                     )
                     at = self._spans.end
                     continue
                 for each in stretches:
-                    is_found = isinstance(each, Fields)
-                    part = _Part(b"" if is_found else each, end, None, by_kernel=is_found)
-                    yield part, each if is_found else None
+                    is_parsed = isinstance(each, Fields)
+                    part = _Part(b"" if is_parsed else each, end, None, by_kernel=is_parsed)
+                    yield part, each if is_parsed else None
 
     def _blocks(
         self, reader: ByteReader, options: ReadOptions, begin: int = 0, end: int | None = None
