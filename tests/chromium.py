@@ -47,8 +47,8 @@ class Browser:
         self._events: list[str] = []
         targets = self.call("Target.getTargets")["targetInfos"]
         target = next(each["targetId"] for each in targets if each["type"] == "page")
-        found = self.call("Target.attachToTarget", targetId=target, flatten=True)
-        self._session = found["sessionId"]
+        result = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = result["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
         width, height = size
@@ -115,13 +115,13 @@ class Browser:
 
     def value(self, expression: str) -> Any:
         """What an expression gives in the page."""
-        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
-        assert "exceptionDetails" not in found, found
-        return found["result"].get("value")
+        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
 
     def picture(self, path: Path, whole: bool = False) -> None:
-        found = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(found["data"]))
+        result = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
+        path.write_bytes(base64.b64decode(result["data"]))
 
     def printed(self, path: Path) -> None:
         """As a PDF file."""

@@ -68,21 +68,21 @@ class Here:
         if re.fullmatch(r"neardup [^|<>;&$`\\]*", command):
             return self(*shlex.split(command)[1:])
         script = f'neardup() {{ {shlex.join(NEARDUP)} "$@"; }}\nset -eo pipefail\n{command}'
-        done = subprocess.run(
+        process = subprocess.run(
             ["bash", "-c", script],
             cwd=self.folder, capture_output=True, text=True, timeout=TIMEOUT, check=False,
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout, done.stderr
+        assert process.returncode == 0, process.stderr
+        return process.stdout, process.stderr
 
     def summary(self, *args: str) -> dict[str, Any]:
         """Run with --json and give the summary, after checking that the counts add up."""
         out, err = self(*args, "--json")
-        found: dict[str, Any] = json.loads(out)
+        result: dict[str, Any] = json.loads(out)
         assert err == ""
-        if "kept" in found:
-            assert found["read"] == found["kept"] + found["dropped"] + found["rejected"]
-        return found
+        if "kept" in result:
+            assert result["read"] == result["kept"] + result["dropped"] + result["rejected"]
+        return result
 
     def files(self) -> list[str]:
         """Every file in the folder."""

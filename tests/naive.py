@@ -112,12 +112,12 @@ def tokens(text: str, recipe: Recipe) -> list[str]:
 
 def stop_tokens(recipe: Recipe) -> set[str]:
     """Every part of a stop word; but one of unspaced characters must be a token whole."""
-    found: set[str] = set()
+    stops: set[str] = set()
     for word in recipe.stopwords or ():
         parts = all_tokens(word, recipe)
         if len(parts) == 1 or all(character_class(part[0]) != "U" for part in parts):
-            found.update(parts)
-    return found
+            stops.update(parts)
+    return stops
 
 
 def all_tokens(text: str, recipe: Recipe) -> list[str]:
@@ -186,15 +186,15 @@ def text_rank(features: list[str]) -> dict[str, float]:
     )
     if not edges:
         return dict.fromkeys(features, 1.0)
-    beside: dict[str, list[tuple[str, int]]] = {x: [] for x in features}
+    links: dict[str, list[tuple[str, int]]] = {x: [] for x in features}
     for (a, b), weight in edges.items():
-        beside[a].append((b, weight))
-        beside[b].append((a, weight))
-    degree = {x: sum(weight for _, weight in found) for x, found in beside.items()}
-    rank = dict.fromkeys(beside, 1 / len(beside))
+        links[a].append((b, weight))
+        links[b].append((a, weight))
+    degree = {x: sum(weight for _, weight in neighbours) for x, neighbours in links.items()}
+    rank = dict.fromkeys(links, 1 / len(links))
     for _ in range(10):
-        for x in sorted(beside):
-            rank[x] = 0.15 + 0.85 * sum(weight / degree[y] * rank[y] for y, weight in beside[x])
+        for x in sorted(links):
+            rank[x] = 0.15 + 0.85 * sum(weight / degree[y] * rank[y] for y, weight in links[x])
     least = min(rank.values()) / 10
     return {x: (value - least) / (max(rank.values()) - least) for x, value in rank.items()}
 
@@ -238,10 +238,10 @@ def fold(weighted: list[tuple[int, int]], bits: int, tie: str) -> int:
 
 def fingerprint(text: str, recipe: Recipe, frequencies: Frequencies | None = None) -> int | None:
     """The fingerprint of a text; None where it has no tokens."""
-    found = features(tokens(text, recipe), recipe)
+    pairs = features(tokens(text, recipe), recipe)
     weighted = [
         (widened(feature_hash(feature, recipe), recipe.bits), weight)
-        for feature, weight in weights(found, recipe, frequencies)
+        for feature, weight in weights(pairs, recipe, frequencies)
     ]
     return fold(weighted, recipe.bits, recipe.tie) if weighted else None
 
@@ -274,8 +274,8 @@ def greedy(fingerprints: list[int | None], k: int, order: list[int]) -> list[int
     kept: list[int] = []
     kept_of = [-1] * len(fingerprints)
     for document in order:
-        found = (x for x in kept if matches(fingerprints[x], fingerprints[document], k))
-        kept_of[document] = next(found, document)
+        matching = (x for x in kept if matches(fingerprints[x], fingerprints[document], k))
+        kept_of[document] = next(matching, document)
         if kept_of[document] == document:
             kept.append(document)
     return kept_of
@@ -311,8 +311,8 @@ class Index:
 
     def query(self, fingerprint: int, k: int) -> list[tuple[int | str, int]]:
         """(id, distance) of every document within k bits, the nearest and then oldest first."""
-        found = [(identity, distance(fingerprint, f)) for identity, (f, _) in self.stored.items()]
-        return sorted((hit for hit in found if hit[1] <= k), key=lambda hit: hit[1])
+        hits = [(identity, distance(fingerprint, f)) for identity, (f, _) in self.stored.items()]
+        return sorted((hit for hit in hits if hit[1] <= k), key=lambda hit: hit[1])
 
 
 def similarity(a: set[int], b: set[int], measure: str) -> float:
@@ -351,11 +351,11 @@ class SimilarIndex:
 
     def query(self, features: set[int], least: float) -> list[tuple[int | str, float]]:
         """(id, similarity) of every document at least so similar, most similar and oldest first."""
-        found = [
+        hits = [
             (identity, similarity(features, theirs, self.measure))
             for identity, (theirs, _) in self.stored.items()
         ]
-        return sorted((x for x in found if x[1] >= least and x[1] > 0), key=lambda x: -x[1])
+        return sorted((x for x in hits if x[1] >= least and x[1] > 0), key=lambda x: -x[1])
 
 
 def offer(
@@ -439,10 +439,10 @@ def published(rule: str, documents: list[str], questions: list[str]) -> list[tup
     """Documents and questions that a published rule finds."""
     recipe = Recipe()
     cut = script_words if rule in {"gpt-3", "lm-eval"} else lambda text: tokens(text, recipe)
-    docs, asked = [cut(text) for text in documents], [cut(text) for text in questions]
-    found = []
+    docs, quiz = [cut(text) for text in documents], [cut(text) for text in questions]
+    leaks = []
     for i, document in enumerate(docs):
-        for j, question in enumerate(asked):
+        for j, question in enumerate(quiz):
             if rule in {"gpt-3", "lm-eval"}:
                 width = 13 if rule == "lm-eval" else min(13, len(question))
                 is_found = covered_words(question, [document], width) > 0 if width > 1 else False
@@ -455,8 +455,8 @@ def published(rule: str, documents: list[str], questions: list[str]) -> list[tup
                     else 2 * own > len(question)
                 )
             if is_found:
-                found.append((i, j))
-    return found
+                leaks.append((i, j))
+    return leaks
 
 
 def cut(text: str, passages: list[tuple[int, int]], around: int) -> tuple[str, int]:
@@ -492,7 +492,7 @@ def text_units(text: str, unit: str) -> list[tuple[int, int]]:
 
     Lines of white space are none, and separate paragraphs, as form feeds and U+2029 do.
     """
-    found: list[tuple[int, int]] = []
+    units: list[tuple[int, int]] = []
     goes_on, at = False, 0
     for line in re.findall(r"(?s)(.*?)(\r\n|[\n\v\f\r\x85\u2028\u2029]|\Z)", text):
         begin, end = at, at + len(line[0])
@@ -501,11 +501,11 @@ def text_units(text: str, unit: str) -> list[tuple[int, int]]:
             goes_on = False
             continue
         if goes_on and unit == "paragraph":
-            found[-1] = (found[-1][0], end)
+            units[-1] = (units[-1][0], end)
         else:
-            found.append((begin, end))
+            units.append((begin, end))
         goes_on = line[1] not in {"\f", "\u2029"}
-    return found
+    return units
 
 
 def without_repeated(
@@ -525,15 +525,15 @@ def without_repeated(
                 places.setdefault(key, []).append((document, number))
     cut: set[tuple[int, int]] = set()
     table = []
-    for found in places.values():
-        documents = len({document for document, _ in found})
+    for rows in places.values():
+        documents = len({document for document, _ in rows})
         if documents < seen_in:
             continue
-        gone = found[1:] if keep == "first" else found
+        gone = rows[1:] if keep == "first" else rows
         cut |= set(gone)
-        parts = [texts[d][slice(*text_units(texts[d], unit)[n])] for d, n in found]
-        nbytes = sum(len(x.encode()) for x in parts[len(found) - len(gone) :])
-        table.append((parts[0], found[0][0], documents, len(gone), nbytes))
+        parts = [texts[d][slice(*text_units(texts[d], unit)[n])] for d, n in rows]
+        nbytes = sum(len(x.encode()) for x in parts[len(rows) - len(gone) :])
+        table.append((parts[0], rows[0][0], documents, len(gone), nbytes))
     left = []
     for document, text in enumerate(texts):
         units = text_units(text, unit)

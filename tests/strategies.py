@@ -149,12 +149,12 @@ def normalisation_texts() -> st.SearchStrategy[str]:
 
 def _composing() -> list[str]:
     """Every character that is, or is part of, a canonical decomposition; ideographs left out."""
-    found = set()
+    result = set()
     for c in map(chr, range(0x110000)):
         parts = unicodedata.decomposition(c)
         if parts and not parts.startswith("<") and "IDEOGRAPH" not in unicodedata.name(c):
-            found |= {c, *(chr(int(part, 16)) for part in parts.split())}
-    return sorted(found)
+            result |= {c, *(chr(int(part, 16)) for part in parts.split())}
+    return sorted(result)
 
 
 COMPOSING = _composing()

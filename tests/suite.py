@@ -90,9 +90,11 @@ def compiled_kernels() -> set[tuple[str, str, str]]:
     """Module, name and signature of each kernel that this process has compiled or loaded."""
     from numba.core.dispatcher import Dispatcher
 
-    found = set()
+    result = set()
     for name, module in list(sys.modules.items()):
         for each in vars(module).values() if name.startswith("neardup.kernels") else ():
             if isinstance(each, Dispatcher):
-                found |= {(each.py_func.__module__, each.__name__, str(s)) for s in each.signatures}
-    return found
+                result |= {
+                    (each.py_func.__module__, each.__name__, str(s)) for s in each.signatures
+                }
+    return result

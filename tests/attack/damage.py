@@ -33,14 +33,14 @@ SECONDS: Final = 60
 
 def make_index(folder: Path, kind: str, rng: Random, rows: int = 1200) -> Any:
     """An index with a segment, marks of removed rows, a log and contents; ids are of a kind."""
-    made: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "int": {"distance": 3, "plan": "blocks", "store": "features"},
         "str": {"distance": 3, "plan": "auto", "store": "text"},
         "similar": {"similarity": 0.6},
     }[kind]
     name = (lambda i: 3 * i % 65537) if kind == "int" else (lambda i: f"né-{i * 7919 % 99991}")
     texts = [f"w{rng.randrange(50)} w{rng.randrange(50)} x{i % 1000}" for i in range(rows)]
-    with nd.DurableIndex.open(folder, recipe=nd.Recipe(ngram=1), **made) as index:
+    with nd.DurableIndex.open(folder, recipe=nd.Recipe(ngram=1), **settings) as index:
         for begin in range(0, rows, 600):
             part = range(begin, min(begin + 600, rows))
             index.add([name(i) for i in part], [texts[i] for i in part])
@@ -163,8 +163,8 @@ def damaged_entry(folder: Path, target: Path, database: str, rng: Random) -> str
     path = max(target.glob("log-*.mdb"))
     name, _, only = database.partition("/")
     with lmdb.open(str(path), subdir=False, max_dbs=4, sync=False) as env:
-        found = env.open_db(name.encode(), create=False)
-        with env.begin(write=True, db=found) as txn:
+        result = env.open_db(name.encode(), create=False)
+        with env.begin(write=True, db=result) as txn:
             keys = [only.encode()] if only else [bytes(key) for key, _ in txn.cursor()]
             key = rng.choice(keys)
             value, moved = bytearray(txn.pop(key)), bytearray(key)
@@ -207,12 +207,12 @@ def in_victim(work: Callable[[], int], log: Path, seconds: int = SECONDS) -> int
     return os.waitstatus_to_exitcode(status)
 
 
-def footer_flips(path: Path, found: Callable[[], Any], log: Path) -> int:
+def footer_flips(path: Path, ask: Callable[[], Any], log: Path) -> int:
     """Flip bits of a Parquet file's footer, its length and the magic behind it; how many there are.
 
     Each is refused, or what is found is what was: all in the long form, sixty or so in the quick.
     """
-    expected, data = found(), path.read_bytes()
+    expected, data = ask(), path.read_bytes()
     size = 8 + int.from_bytes(data[-8:-4], "little")
     flips = [(at, bit) for at in range(len(data) - size, len(data)) for bit in range(8)]
 
@@ -221,7 +221,7 @@ def footer_flips(path: Path, found: Callable[[], Any], log: Path) -> int:
             path.write_bytes(data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :])
             os.write(2, f"\nbit {bit} of {at}\n".encode())  # the last one of the log is at fault
             with contextlib.suppress(NeardupError):
-                if found() != expected:
+                if ask() != expected:
                     return WRONG
         return RIGHT
 

@@ -47,24 +47,24 @@ class Run:
         texts = [self._text(rng) for _ in range(rng.randrange(3, 30))]
         inputs = self._inputs(rng, texts)
         decides = [["--similarity", "0.6"], ["--distance", "3"], ["--distance=9", "--verify=0.6"]]
-        asked = [*rng.choice(decides), "--ngram", "1", "--workers", rng.choice("12")]
+        options = [*rng.choice(decides), "--ngram", "1", "--workers", rng.choice("12")]
         if self.updates:
-            self._make_index(rng, asked)
-            asked += ["--against", "seen.index", "--update"]
+            self._make_index(rng, options)
+            options += ["--against", "seen.index", "--update"]
         elif rng.random() < 0.3:
-            asked += ["--policy", "components"]
+            options += ["--policy", "components"]
         elif rng.random() < 0.5:
-            asked += ["--within", "lang"] if inputs != ["docs"] else []
+            options += ["--within", "lang"] if inputs != ["docs"] else []
         if rng.random() < 0.3:
-            asked += ["--keep", rng.choice(["last", "longest"])]
+            options += ["--keep", rng.choice(["last", "longest"])]
         if inputs != ["docs"] and rng.random() < 0.7:
-            asked += ["--id", "id"]
+            options += ["--id", "id"]
         self.outputs = ["dropped.jsonl", "clusters.csv", "rejects.jsonl"]
-        asked += ["--duplicates", "dropped.jsonl", "--clusters", "clusters.csv"]
-        asked += ["--on-error", "skip", "--rejects", "rejects.jsonl"]
+        options += ["--duplicates", "dropped.jsonl", "--clusters", "clusters.csv"]
+        options += ["--on-error", "skip", "--rejects", "rejects.jsonl"]
         self.kept = "out/" if inputs == ["docs"] or rng.random() < 0.4 else "out.jsonl"
-        asked += ["--resume", STATE] if self.resumes else []
-        self.command = ["dedup", *inputs, "-o", self.kept, *asked]
+        options += ["--resume", STATE] if self.resumes else []
+        self.command = ["dedup", *inputs, "-o", self.kept, *options]
 
     @staticmethod
     def _text(rng: Random) -> str:
@@ -97,8 +97,8 @@ class Run:
         made_for: dict[str, Any] = {"distance": 9, "store": store}
         if "0.6" in decides and rng.random() < 0.5:
             made_for = {"similarity": 0.6}
-        with nd.DurableIndex.create(index, recipe=recipe, **made_for) as made:
-            made.add([f"m{i}" for i in range(len(texts))], texts)
+        with nd.DurableIndex.create(index, recipe=recipe, **made_for) as writer:
+            writer.add([f"m{i}" for i in range(len(texts))], texts)
 
     def copy(self, folder: Path) -> Run:
         """The same in another folder."""
@@ -176,7 +176,7 @@ class Run:
         names = [path for path in self.folder.rglob("*") if path.is_file()]
         if not self.resumes or self.is_copy:
             names = [path for path in names if not any(map(LEFT.fullmatch, path.parts))]
-        told: dict[str, Any] = {
+        files: dict[str, Any] = {
             str(path.relative_to(self.folder)): path.read_bytes()
             for path in names
             if "seen.index" not in path.parts
@@ -188,8 +188,8 @@ class Run:
                     for ids, *_ in index.documents()
                     for name in ids.to_pylist()
                 ]
-                told["index"] = rows, index.check()
-        return told
+                files["index"] = rows, index.check()
+        return files
 
 
 __all__ = ["ALWAYS", "KILLED", "STATE", "Run"]

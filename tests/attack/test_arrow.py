@@ -192,7 +192,7 @@ def test_damaged_files_never_end_the_process(name: str, tmp_path: Path) -> None:
     rng, path = random.Random(seed), sample(tmp_path, name)
     sound = path.read_bytes()
     assert deduplicated(path, tmp_path, b"" if name[0] in "cd" else sound) == RIGHT
-    found: collections.Counter[int] = collections.Counter()
+    counts: collections.Counter[int] = collections.Counter()
     for _ in range(ATTACKS):
         data = bytearray(sound)
         for _ in range(rng.choice([1, 1, 3])):
@@ -207,6 +207,6 @@ def test_damaged_files_never_end_the_process(name: str, tmp_path: Path) -> None:
         path.write_bytes(data)
         plain = b"" if name[0] in "cd" else bytes(data)
         code = in_victim(lambda: deduplicated(path, tmp_path, plain), tmp_path / "log")  # noqa: B023
-        found[code] += 1
+        counts[code] += 1
         assert code in {RIGHT, REFUSED}, f"{code}, {seed=}: {(tmp_path / 'log').read_text()}"
-    assert found[REFUSED] > 0
+    assert counts[REFUSED] > 0

@@ -90,24 +90,24 @@ def test_a_bomb_in_a_web_archive_takes_bounded_memory_and_time(name: str, tmp_pa
     packed(path, warc_head(PAGE + b"\r\n<p>green tea"), b"", 0, b"\r\n\r\n")
     nd.dedup(path, out)  # so that every kernel is loaded before
     if name in WARC_BOMBS:
-        (head, piece, tail), found = WARC_BOMBS[name]
+        (head, piece, tail), counts = WARC_BOMBS[name]
         packed(path, head, piece, BOMB >> 20, tail)
     else:
         packed(tmp_path / "body", b"<p>", PIECE, BOMB >> 20)
         body = PAGE + b"Content-Encoding: gzip\r\n\r\n" + (tmp_path / "body").read_bytes()
         packed(path, warc_head(body), b"", 0, b"\r\n\r\n")
-        found = (1, 1)
+        counts = (1, 1)
 
     def run() -> int:
         limit = BOMB - (64 << 20) + address_space()
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         begun = time.process_time()
         try:
-            done = nd.dedup(path, out, on_error="skip", memory="64M").summary
+            summary = nd.dedup(path, out, on_error="skip", memory="64M").summary
         except nd.DataError as error:
-            return RIGHT if isinstance(found, str) and found in str(error) else 2
+            return RIGHT if isinstance(counts, str) and counts in str(error) else 2
         is_fast = time.process_time() - begun < 30
-        return RIGHT if is_fast and (done.kept, done.rejected) == found else 3
+        return RIGHT if is_fast and (summary.kept, summary.rejected) == counts else 3
 
     assert in_victim(run, tmp_path / "log") == RIGHT, (tmp_path / "log").read_text()
 
@@ -135,8 +135,8 @@ def test_a_long_text_takes_room_for_what_it_is_and_not_for_what_it_could_be(tmp_
     def run() -> int:
         limit = 3 * GIB // 2 + address_space()
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-        found = nd.fingerprint(text), int(nd.fingerprints([text], workers=1)[0, 0])
-        return RIGHT if found == (expected, expected) else 2
+        codes = nd.fingerprint(text), int(nd.fingerprints([text], workers=1)[0, 0])
+        return RIGHT if codes == (expected, expected) else 2
 
     assert in_victim(run, tmp_path / "log") == RIGHT, (tmp_path / "log").read_text()
 

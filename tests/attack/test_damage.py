@@ -131,14 +131,14 @@ def test_the_checksums_of_a_sound_index_are_verified_at_opening(tmp_path: Path) 
 
 def test_a_damaged_content_is_named(tmp_path: Path) -> None:
     index = tmp_path / "index"
-    with nd.DurableIndex.open(index, store="features", recipe=nd.Recipe(ngram=1)) as made:
-        made.add(["a", "b"], ["one two", "three four"])
-        made.commit()
-        wanted = made.content("a").tobytes()
+    with nd.DurableIndex.open(index, store="features", recipe=nd.Recipe(ngram=1)) as writer:
+        writer.add(["a", "b"], ["one two", "three four"])
+        writer.commit()
+        expected = writer.content("a").tobytes()
     path = next(index.glob("log-*.mdb"))
     data = path.read_bytes()
-    assert wanted in data
-    path.write_bytes(data.replace(wanted, wanted[:-1] + bytes([wanted[-1] ^ 1])))
+    assert expected in data
+    path.write_bytes(data.replace(expected, expected[:-1] + bytes([expected[-1] ^ 1])))
     with nd.DurableIndex.open(index, readonly=True) as damaged:
         assert damaged.content("b") is not None
         with pytest.raises(nd.DataError, match=r"content of row 0 in .* is damaged"):
@@ -157,18 +157,18 @@ def entries(
             change(txn, [(bytes(key), bytes(value)) for key, value in txn.cursor()])
 
 
-def lose(txn: Any, found: list[tuple[bytes, bytes]]) -> None:
-    txn.delete(found[0][0])
+def lose(txn: Any, entries: list[tuple[bytes, bytes]]) -> None:
+    txn.delete(entries[0][0])
 
 
-def move(txn: Any, found: list[tuple[bytes, bytes]]) -> None:
-    key, value = found[0]
+def move(txn: Any, entries: list[tuple[bytes, bytes]]) -> None:
+    key, value = entries[0]
     txn.delete(key)
     txn.put(key[:-1] + bytes([key[-1] ^ 64]), value)
 
 
-def swap(txn: Any, found: list[tuple[bytes, bytes]]) -> None:
-    for (key, _), (_, value) in zip(found, found[::-1], strict=True):
+def swap(txn: Any, entries: list[tuple[bytes, bytes]]) -> None:
+    for (key, _), (_, value) in zip(entries, entries[::-1], strict=True):
         txn.put(key, value)
 
 
@@ -198,12 +198,12 @@ def test_what_is_lost_or_moved_in_the_log_is_found(
 
 def test_a_log_without_its_last_commit_is_refused(tmp_path: Path) -> None:
     index = tmp_path / "index"
-    with nd.DurableIndex.open(index) as made:
-        made.add("a", 1)
+    with nd.DurableIndex.open(index) as writer:
+        writer.add("a", 1)
     path = index / "log-1.mdb"
     before = path.read_bytes()
-    with nd.DurableIndex.open(index) as made:
-        made.add("b", 2)
+    with nd.DurableIndex.open(index) as writer:
+        writer.add("b", 2)
     path.write_bytes(before)
     with pytest.raises(
         nd.DataError, match=r"it has commit 1, and there was commit 2.*remove .*head"

@@ -51,7 +51,7 @@ def rounds(kind: str, where: str, folder: Path, damaged: Callable[..., str]) -> 
     assert in_victim(lambda: verdict(copy, expected), log) == RIGHT, log.read_text()
     compacted(copy)  # so that every kernel is compiled before the forks
     known: dict[str, int] = {}
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     read, write = os.pipe()
 
     def part(count: int) -> int:
@@ -71,13 +71,13 @@ def rounds(kind: str, where: str, folder: Path, damaged: Callable[..., str]) -> 
         for line in os.read(read, 1 << 16).decode().splitlines():
             code, _, what = line.partition(" ")
             known[what] = int(code)
-            found[int(code)] += 1
+            counts[int(code)] += 1
         rng.seed(seed + begin + 1)  # the victim's went on, and this one did not
     os.close(read)
     os.close(write)
-    told = ", ".join(f"{found[code]:,} {name}" for code, name in NAMES.items())
-    print(f"{kind}, {where}: {found.total():,} rounds, {len(known):,} kinds of damage: {told}")  # noqa: T201 - of the long form, with -s
-    return found
+    message = ", ".join(f"{counts[code]:,} {name}" for code, name in NAMES.items())
+    print(f"{kind}, {where}: {counts.total():,} rounds, {len(known):,} kinds of damage: {message}")  # noqa: T201 - of the long form, with -s
+    return counts
 
 
 @pytest.mark.timeout(4 * 3600)
@@ -86,8 +86,8 @@ def rounds(kind: str, where: str, folder: Path, damaged: Callable[..., str]) -> 
 def test_a_damaged_file_is_refused_or_the_answers_are_right(
     kind: str, pattern: str, tmp_path: Path
 ) -> None:
-    found = rounds(kind, pattern, tmp_path, damaged_copy)
-    assert found[REFUSED] > 0 or pattern == "head"
+    counts = rounds(kind, pattern, tmp_path, damaged_copy)
+    assert counts[REFUSED] > 0 or pattern == "head"
 
 
 @pytest.mark.timeout(4 * 3600)
@@ -98,5 +98,5 @@ def test_a_damaged_entry_is_refused_or_the_answers_are_right(
 ) -> None:
     if (kind, database) == ("similar", "content"):
         pytest.skip("an index by similarity keeps nothing beside its feature sets")
-    found = rounds(kind, database, tmp_path, damaged_entry)
-    assert found[REFUSED] > 0
+    counts = rounds(kind, database, tmp_path, damaged_entry)
+    assert counts[REFUSED] > 0

@@ -32,8 +32,10 @@ def exported(folder: Path, kind: str, rng: random.Random) -> Path:
     """An index and its export, alone in a folder."""
     (folder / "sound").mkdir()
     texts = [" ".join(rng.choices("abcdefgh", k=1 + i % 9)) for i in range(300)]
-    with nd.DurableIndex.create(folder / "index", recipe=nd.Recipe(ngram=1), **KINDS[kind]) as made:
-        made.add([f"n\u00e9-{i}" for i in range(300)], texts)
+    with nd.DurableIndex.create(
+        folder / "index", recipe=nd.Recipe(ngram=1), **KINDS[kind]
+    ) as index:
+        index.add([f"n\u00e9-{i}" for i in range(300)], texts)
     export_index(folder / "index", folder / "sound" / "past.parquet")
     return folder / "sound"
 
@@ -48,7 +50,7 @@ def test_a_damaged_export_is_refused_in_words_or_read_rightly(kind: str, tmp_pat
     rng, copy, log = random.Random(seed), tmp_path / "copy", tmp_path / "log"
     sound = exported(tmp_path, kind, rng)
     expected = found_in(sound / "past.parquet")
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
 
     def verdict() -> int:
         try:
@@ -61,10 +63,11 @@ def test_a_damaged_export_is_refused_in_words_or_read_rightly(kind: str, tmp_pat
     for _ in range(ATTACKS):
         what = damaged_copy(sound, copy, "past.parquet", rng)
         code = in_victim(verdict, log)
-        found[code] += 1
+        counts[code] += 1
         assert code in {RIGHT, REFUSED}, f"{code} after {what}, {seed=}: {log.read_text()}"
-    assert found[REFUSED] > 0
-    print(f"{kind}: {found.total():,} rounds, {found[REFUSED]:,} refused, {found[RIGHT]:,} right")  # noqa: T201 - of the long form, with -s
+    assert counts[REFUSED] > 0
+    outcome = f"{counts.total():,} rounds, {counts[REFUSED]:,} refused, {counts[RIGHT]:,} right"
+    print(f"{kind}: {outcome}")  # noqa: T201 - of the long form, with -s
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -88,11 +91,13 @@ def test_an_export_without_checksums_is_read_and_its_cells_looked_at(tmp_path: P
     """As files of before are."""
     path = exported(tmp_path, "features", random.Random(1)) / "past.parquet"
     rows = pq.read_table(path)
-    told = {key: value for key, value in rows.schema.metadata.items() if b"checksums" not in key}
-    pq.write_table(rows.cast(SCHEMA.with_metadata(told)), path)
+    metadata = {
+        key: value for key, value in rows.schema.metadata.items() if b"checksums" not in key
+    }
+    pq.write_table(rows.cast(SCHEMA.with_metadata(metadata)), path)
     assert import_index(path, tmp_path / "again") == 300
     cells = [cell[:-1] for cell in rows["codes"].to_pylist()]
-    cut = rows.set_column(2, "codes", [cells]).cast(SCHEMA.with_metadata(told))
+    cut = rows.set_column(2, "codes", [cells]).cast(SCHEMA.with_metadata(metadata))
     pq.write_table(cut, path)
     with pytest.raises(nd.DataError, match="no fingerprint of 64 bits"):
         import_index(path, tmp_path / "more")

@@ -72,14 +72,14 @@ def test_a_damaged_file_is_refused_in_words_or_read_rightly(kind: str, tmp_path:
 
     shutil.copytree(sound, copy)
     assert verdict() == RIGHT
-    found: collections.Counter[int] = collections.Counter()
+    counts: collections.Counter[int] = collections.Counter()
     for _ in range(4 * ATTACKS):
         what = damaged_copy(sound, copy, "made.*", rng)
         code = in_victim(verdict, tmp_path / "log")
-        found[code] += 1
-        told = f"{code} after {what}, {seed=}: {(tmp_path / 'log').read_text()}"
-        assert code in fine, told
-    assert found[REFUSED] > 0
+        counts[code] += 1
+        message = f"{code} after {what}, {seed=}: {(tmp_path / 'log').read_text()}"
+        assert code in fine, message
+    assert counts[REFUSED] > 0
 
 
 @pytest.mark.timeout(3600)

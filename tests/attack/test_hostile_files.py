@@ -81,10 +81,10 @@ def test_labels_and_pairs_of_strangers_are_one_line(name: str, here: Here) -> No
     one_line(here("review", name, "in.jsonl", "--id", "id", "--no-open", code=code))
     if name in {"empty.csv", "zeros.csv"}:
         return  # there are no answers yet
-    given = ("in.jsonl", "--id", "id")
-    one_line(here("dedup", *given, "-o", "o.jsonl", "--decisions", name, code=code))
+    options = ("in.jsonl", "--id", "id")
+    one_line(here("dedup", *options, "-o", "o.jsonl", "--decisions", name, code=code))
     (here.folder / "p.csv").write_text("id1,id2\nd0,d1\n")
-    one_line(here("review", "p.csv", *given, "--answers", name, "--no-open", code=code))
+    one_line(here("review", "p.csv", *options, "--answers", name, "--no-open", code=code))
     assert (here.folder / name).read_bytes() == data
 
 
@@ -102,8 +102,8 @@ def test_a_recipe_with_a_value_of_a_megabyte_is_one_short_line(name: str, here: 
     for value in (LONG, EVIL, [LONG] * 2, {LONG: EVIL}, 10**4000):
         text = json.dumps(recipe | {name: value})
         (here.folder / "r.json").write_text(text)
-        given = ("dedup", "in.jsonl", "-o", "o.jsonl", "--recipe", "r.json")
-        one_line(here(*given, code=2))
+        options = ("dedup", "in.jsonl", "-o", "o.jsonl", "--recipe", "r.json")
+        one_line(here(*options, code=2))
 
 
 def test_ids_and_numbers_of_an_index_are_taken_as_they_are(here: Here) -> None:
@@ -118,15 +118,15 @@ def test_ids_and_numbers_of_an_index_are_taken_as_they_are(here: Here) -> None:
     for count in ("0", "-1", "1e9", "x"):
         one_line(here(*nearest, "--id", EVIL, "-n", count, code=2))
     here(*nearest, "--id", EVIL, "-n", "9" * 30)
-    given = ("--id-field", "id", "-n", "4294967296", "-o", "hits.csv", "--json")
-    assert json.loads(here(*nearest, "in.jsonl", *given)[0])["hits"] >= 36
+    options = ("--id-field", "id", "-n", "4294967296", "-o", "hits.csv", "--json")
+    assert json.loads(here(*nearest, "in.jsonl", *options)[0])["hits"] >= 36
 
 
 @pytest.mark.parametrize("kind", ["s3://bucket/x.index", "file:///x"])
 def test_an_address_is_no_folder_of_an_index(kind: str, here: Here) -> None:
-    given = ("dedup", "in.jsonl", "-o", "o.jsonl", "--id", "id")
+    options = ("dedup", "in.jsonl", "-o", "o.jsonl", "--id", "id")
     for more in ((), ("--update",)):
-        assert "an index is a folder" in one_line(here(*given, "--against", kind, *more, code=2))
+        assert "an index is a folder" in one_line(here(*options, "--against", kind, *more, code=2))
     assert "an index is a folder" in one_line(here("index", "create", kind, code=2))
     assert here.files() == ["in.jsonl"]
 

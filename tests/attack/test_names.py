@@ -107,8 +107,8 @@ def test_where_arrow_opens_the_file_it_is_one_line(
     assert run("fingerprint", "in.jsonl", "-o", f"{BYTES}.parquet") == 0
     assert run("pairs", f"{BYTES}.parquet", "-o", "pairs.csv") == 3
     Path(f"{BYTES}.csv").write_text("first,second,label\n")
-    told = capsys.readouterr().err.splitlines()[-1]
-    assert told.endswith("its name is not UTF-8; rename it")
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert message.endswith("its name is not UTF-8; rename it")
     assert run("evaluate", "--docs", "in.jsonl", "--labels", f"{BYTES}.csv") == 1
-    told = capsys.readouterr().err.splitlines()[-1]
-    assert told.endswith(".csv has no labels")
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert message.endswith(".csv has no labels")

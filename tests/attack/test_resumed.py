@@ -40,22 +40,24 @@ def test_a_chain_of_kills_and_interrupts_over_all_options_ends_in_the_same(tmp_p
         for _ in range(rng.choice([1, 1, 2, 3])):
             at, kills = rng.randrange(1, count + 1), rng.random() < 0.6
             ends.append((at, kills, run.go(at, kills=kills)))
-            told = f"{seed=}, {ends} of {count}: {run.told}"
+            message = f"{seed=}, {ends} of {count}: {run.told}"
             if len(ends) > 1 and ends[-1][2] == WHOLE and not run.is_known:
                 break  # the one before ended when all was there, as the last one will say as well
-            assert ends[-1][2] in ({KILLED, 0} if kills else {130, 0}), told
+            assert ends[-1][2] in ({KILLED, 0} if kills else {130, 0}), message
         is_known, code = run.is_known, run.go()
-        told = f"{seed=}, {ends} of {count}: {run.told}"
-        found = run.found()
+        message = f"{seed=}, {ends} of {count}: {run.told}"
+        actual = run.found()
         if code == WHOLE and run.command[1] == "docs" and not is_known:
-            assert "out/ is not empty" in told  # it is whole, and the index has got nothing, or all
+            assert (
+                "out/ is not empty" in message
+            )  # it is whole, and the index has got nothing, or all
             indexes = [each.get("index") for each in (fresh.found(), expected)]
-            assert found.get("index") in indexes, told
+            assert actual.get("index") in indexes, message
             kept = {name: data for name, data in expected.items() if name.startswith("out/")}
-            assert {name: found[name] for name in kept} == kept, told
+            assert {name: actual[name] for name in kept} == kept, message
         else:
-            assert code == 0, told
-            assert found == expected, told
+            assert code == 0, message
+            assert actual == expected, message
         shutil.rmtree(folder)
 
 
@@ -102,17 +104,17 @@ def test_a_damaged_state_is_refused_in_one_line_or_the_result_is_the_same(tmp_pa
             run = left.copy(folder / f"{path.name}-{rounds}")
             what = damage(run.folder / STATE / path.name, rng)
             code = run.go()
-            told = f"{seed=}, {what}, {run.told}"
+            message = f"{seed=}, {what}, {run.told}"
             rounds += 1
             if code == 0:
-                assert run.found() == expected, told
+                assert run.found() == expected, message
                 continue
             refused += 1
-            assert code in {1, 2}, told
+            assert code in {1, 2}, message
             lines = run.log.read_text().splitlines()
-            assert len(lines) == 1, told
-            assert lines[0].startswith("neardup: "), told
-            assert any(each in lines[0] for each in REFUSED), told
+            assert len(lines) == 1, message
+            assert lines[0].startswith("neardup: "), message
+            assert any(each in lines[0] for each in REFUSED), message
         shutil.rmtree(folder)
         if rounds >= DAMAGES:
             break

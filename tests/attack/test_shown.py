@@ -138,8 +138,8 @@ def test_cells_are_safe_for_spreadsheets_on_request(tmp_path: Path) -> None:
     for safe in (False, True):
         nd.dedup(path, clusters=out, id="id", csv_safe=safe)
         with out.open(newline="") as file:
-            found = [row["id"] for row in csv.DictReader(file)]
-        assert found == [f"'{x}" if safe and x[0] in "=+-@\t\r" else x for x in names]
+            rows = [row["id"] for row in csv.DictReader(file)]
+        assert rows == [f"'{x}" if safe and x[0] in "=+-@\t\r" else x for x in names]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\n\n"])

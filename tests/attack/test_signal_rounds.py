@@ -66,8 +66,8 @@ class Place:
             records = [{"id": f"{name}{i}", "text": rng.choice(texts)} for i in range(400)]
             lines = b"\n".join(orjson.dumps(record) for record in records)
             (folder / f"{name}.jsonl").write_bytes(lines)
-        for made in ("index create x --distance 3", "index add x e.jsonl --id id"):
-            self.run(made.split())
+        for command in ("index create x --distance 3", "index add x e.jsonl --id id"):
+            self.run(command.split())
         self.run(["fingerprint", "d.jsonl", "-o", "fps.parquet"])
         self.whole: dict[str, dict[str, bytes]] = {}
         self.seconds: dict[str, float] = {}
@@ -98,9 +98,9 @@ class Place:
 
     def outputs(self) -> dict[str, bytes]:
         names = {output for _, output in COMMANDS.values() if output}
-        found = [path for name in names for path in (self.folder / name).glob("**/*")]
-        found += [self.folder / name for name in names]
-        return {str(path): path.read_bytes() for path in found if path.is_file()}
+        paths = [path for name in names for path in (self.folder / name).glob("**/*")]
+        paths += [self.folder / name for name in names]
+        return {str(path): path.read_bytes() for path in paths if path.is_file()}
 
     def interrupted(
         self, name: str, signals: list[tuple[float, signal.Signals]]
@@ -150,17 +150,17 @@ def test_at_any_moment_it_is_the_signals_code_or_done_and_all_is_whole(tmp_path:
         if rng.random() < 0.3:
             signals.append((rng.uniform(0, 0.05), rng.choice([signal.SIGINT, signal.SIGTERM])))
         code, handled, err = place.interrupted(name, signals)
-        told = f"{place.command(name)} {signals} {handled}: {code} {err}"
+        message = f"{place.command(name)} {signals} {handled}: {code} {err}"
         codes = {0, *(128 + number for _, number in signals)}
         if not handled:  # Python begins: it dies of the signal itself, or cannot load its `site`
             codes |= {1, *(-number for _, number in signals)}
-        assert code in codes, told
+        assert code in codes, message
         if handled:
-            assert "Traceback" not in err, told
-            assert "ignored" not in err, told
+            assert "Traceback" not in err, message
+            assert "ignored" not in err, message
         place.check(name, code, err, at_once=len(signals) > 1)
         if name in {"resume", "update"} and rng.random() < 0.3:
             place.run(place.command(name)) if name == "resume" or not place.outputs() else None
-            assert place.outputs() == place.whole[name], told
+            assert place.outputs() == place.whole[name], message
         counts[f"{'handled' if handled else 'before'} {code}"] += 1
     print(sorted(counts.items()))  # noqa: T201 - of the long form, with -s

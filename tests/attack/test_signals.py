@@ -91,15 +91,15 @@ def ended(app: str, *, before: str = "") -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("code", [0, 1])
 def test_a_signal_after_the_exit_code_is_decided_changes_nothing(code: int, times: int) -> None:
-    done = ended(
+    process = ended(
         f"for _ in range({times}): atexit.register(os.kill, me, s.SIGTERM)\n  return {code}"
     )
-    assert (done.returncode, done.stderr) == (code, "")
+    assert (process.returncode, process.stderr) == (code, "")
 
 
 def test_what_was_printed_is_all_there() -> None:
-    done = ended("print('x' * 100_000, end='')\n  return 0")
-    assert (done.returncode, len(done.stdout)) == (0, 100_000)
+    process = ended("print('x' * 100_000, end='')\n  return 0")
+    assert (process.returncode, len(process.stdout)) == (0, 100_000)
 
 
 LEFT = "neardup: interrupted: no file was written\n"
@@ -116,15 +116,15 @@ LEFT = "neardup: interrupted: no file was written\n"
     ids=["exec", "bug", "failure"],
 )
 def test_whatever_an_interrupt_becomes_the_code_is_right(app: str, number: signal.Signals) -> None:
-    done = ended(app.format(n=int(number)))
-    assert (done.returncode, done.stderr) == (128 + number, LEFT)
+    process = ended(app.format(n=int(number)))
+    assert (process.returncode, process.stderr) == (128 + number, LEFT)
 
 
 def test_an_interrupt_that_python_loses_comes_again() -> None:
     lost = "class Lost:\n  def __del__(self): os.kill(os.getpid(), s.SIGINT); time.sleep(9)\n"
     begun = time.monotonic()
-    done = ended("Lost()\n  time.sleep(60)", before=lost)
-    assert (done.returncode, done.stderr) == (130, LEFT)
+    process = ended("Lost()\n  time.sleep(60)", before=lost)
+    assert (process.returncode, process.stderr) == (130, LEFT)
     assert time.monotonic() - begun < 50
 
 
@@ -133,11 +133,11 @@ def test_an_import_is_not_interrupted_but_a_second_signal_ends_it(tmp_path: Path
     here = f"sys.path.insert(0, {str(tmp_path)!r})"
     module.write_text("import os, time\nos.kill(os.getpid(), 2)\ntime.sleep(.3)\nwhole = 1\n")
     ask = "try: import slow; time.sleep(60)\n  finally: print(sys.modules['slow'].whole)"
-    done = ended(ask, before=here)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "1\n", LEFT)
+    process = ended(ask, before=here)
+    assert (process.returncode, process.stdout, process.stderr) == (130, "1\n", LEFT)
     module.write_text("import os\nos.kill(os.getpid(), 2)\nos.kill(os.getpid(), 15)\n")
-    done = ended("import slow", before=here)
-    assert (done.returncode, done.stderr) == (143, "")
+    process = ended("import slow", before=here)
+    assert (process.returncode, process.stderr) == (143, "")
 
 
 class _Bug(Exception):  # noqa: N818
@@ -159,10 +159,10 @@ class _Shell:
     def run(self, at: int) -> tuple[int | None, bool]:
         """The exit code, None for an error that nobody expected; whether it left at once."""
         self.lines, self.at = 0, at
-        with Interrupts() as told:
+        with Interrupts() as interrupts:
             sys.settrace(self._trace)
             try:
-                return cli.run(told), False
+                return cli.run(interrupts), False
             except _Bug:
                 return None, False
             except _AtOnce as left:
@@ -234,11 +234,11 @@ def test_at_every_line_of_writing_a_signal_leaves_outputs_whole_or_absent(
         code, at_once = shell.run(at)
         if shell.lines < at:
             break
-        found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("**/*"))
-        seen.add((code, at_once, bool(found)))
-        assert found in ([], ["new", "new/a.jsonl", "new/tree", "new/tree/x", "new/tree/x/y"]), at
-        assert code == 143 or found, at
-        said = "the outputs are written" if found else "no file was written"
+        paths = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("**/*"))
+        seen.add((code, at_once, bool(paths)))
+        assert paths in ([], ["new", "new/a.jsonl", "new/tree", "new/tree/x", "new/tree/x/y"]), at
+        assert code == 143 or paths, at
+        said = "the outputs are written" if paths else "no file was written"
         assert at_once or not code or said in capfd.readouterr().err, at
         capfd.readouterr()
         shutil.rmtree(target, ignore_errors=True)
@@ -261,6 +261,6 @@ library._object_getbuffer_hook = classmethod(hook)
 @needs_jit
 def test_a_kernel_is_loaded_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    done = ended("import neardup as n; n.fingerprint('a b'); time.sleep(60)", before=CALLED_BACK)
+    process = ended("import neardup as n; n.fingerprint('a b'); time.sleep(60)", before=CALLED_BACK)
     assert (tmp_path / "told").exists()
-    assert (done.returncode, done.stderr) == (130, LEFT)
+    assert (process.returncode, process.stderr) == (130, LEFT)

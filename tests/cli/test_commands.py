@@ -103,8 +103,8 @@ def test_each_format_is_read_and_written(here: Here, documents: str, tables: str
     ]  # fmt: skip
     assert [round(float(row["similarity"]), 3) for row in rows] == [1.0, 0.909, 1.0]
     assert [int(row["distance"]) == 0 for row in rows] == [True, False, True]
-    found = [(row["id"], row["cluster"], str(row["kept"]).lower()) for row in read(clusters)]
-    assert found == [
+    result = [(row["id"], row["cluster"], str(row["kept"]).lower()) for row in read(clusters)]
+    assert result == [
         ("a", "a", "true"), ("b", "a", "false"), ("c", "c", "true"),
         ("d", "a", "false"), ("e", "e", "true"), ("f", "a", "false"),
     ]  # fmt: skip
@@ -222,8 +222,8 @@ def test_fingerprint_speaks_of_fingerprints(here: Here) -> None:
     counts = [row.split()[0] for row in err.splitlines()]
     assert counts[:4] == ["documents", "hashed", "empty", "rejected"]
     assert not re.search("kept|dropped|cluster", err)
-    found = here.summary("fingerprint", "docs.jsonl", "-o", "fps.parquet")
-    counted = {name: found[name] for name in ("documents", "fingerprints", "empty", "rejected")}
+    summary = here.summary("fingerprint", "docs.jsonl", "-o", "fps.parquet")
+    counted = {name: summary[name] for name in ("documents", "fingerprints", "empty", "rejected")}
     assert counted == {"documents": 6, "fingerprints": 5, "empty": 1, "rejected": 0}
 
 
@@ -245,22 +245,22 @@ def test_fingerprints_as_text_are_those_of_the_file(
         want[identity] = f"{number:0{-(-bits // 4)}x}" if hexadecimal else number
     if name.endswith("jsonl"):
         rows = [json.loads(line) for line in (here.folder / name).read_text().splitlines()]
-        found = {row["id"]: row["fingerprint"] for row in rows}
+        result = {row["id"]: row["fingerprint"] for row in rows}
     else:
         data = (here.folder / name).read_bytes()
         text = (gzip.decompress(data) if name.endswith("gz") else data).decode()
         mark = "," if name == "f.csv" else "\t"
         rows = list(csv.DictReader(io.StringIO(text), delimiter=mark))
-        found = {row["id"]: row["fingerprint"] or None for row in rows}
+        result = {row["id"]: row["fingerprint"] or None for row in rows}
         want = {identity: None if x is None else str(x) for identity, x in want.items()}
-    assert found == want
+    assert result == want
 
 
 def test_pairs_are_found_in_a_fingerprint_file(here: Here) -> None:
     here("fingerprint", "docs.jsonl", "-o", "fps.parquet", "--id", "id", "--bits", "128")
     assert pq.read_table(here.folder / "fps.parquet")["id"].to_pylist() == list("abcdef")
-    found = here.summary("pairs", "fps.parquet", "-k", "0", "-o", "pairs.csv")
-    assert (found["fingerprints"], found["pairs"], found["bits"]) == (6, 3, 128)
+    summary = here.summary("pairs", "fps.parquet", "-k", "0", "-o", "pairs.csv")
+    assert (summary["fingerprints"], summary["pairs"], summary["bits"]) == (6, 3, 128)
     rows = [(x["left_id"], x["right_id"], x["distance"]) for x in read(here.folder / "pairs.csv")]
     assert rows == [("a", "b", "0"), ("a", "f", "0"), ("b", "f", "0")]
     out, err = here("pairs", "fps.parquet", "-o", "-")
@@ -285,8 +285,8 @@ def test_compare_and_explain_take_records_texts_and_a_top_for_each_side(here: He
     assert here.summary("compare", *monday)["runs"][0] == ["equal", "open on"]
     assert "cosine       1.000 estimated from the distance; 0.98 to 1.00 in 19" in out
     texts = ("--text-a", "to be to be or", "--text-b", "to be to be not")
-    found = here.summary("compare", *texts, "--ngram", "1", "--top", "2", "--top", "3")
-    assert (found["features"], found["shared"]) == ([2, 3], 2)
+    summary = here.summary("compare", *texts, "--ngram", "1", "--top", "2", "--top", "3")
+    assert (summary["features"], summary["shared"]) == ([2, 3], 2)
     out, _ = here("explain", *texts, "--ngram", "1", "--top", "2", "--top", "3", "--bits", "8")
     assert "2 features: words" in out
     assert "3 features: words" in out
@@ -333,10 +333,10 @@ def test_what_was_removed_is_read_as_the_run_read_it(here: Here) -> None:
 
 def test_progress_lines_go_where_there_is_no_terminal(here: Here) -> None:
     _, err = here("dedup", "docs.jsonl", "-o", "out.jsonl", "--progress")
-    told = [row.split(": ")[2] for row in err.splitlines() if row.startswith("neardup: ")]
-    assert [row.split()[0] for row in told] == ["read", "read", "match", "match", "write", "write"]
+    steps = [row.split(": ")[2] for row in err.splitlines() if row.startswith("neardup: ")]
+    assert [row.split()[0] for row in steps] == ["read", "read", "match", "match", "write", "write"]
     size = (here.folder / "docs.jsonl").stat().st_size
-    assert told[1] == f"read {size:,} of {size:,} bytes"
+    assert steps[1] == f"read {size:,} of {size:,} bytes"
 
 
 @needs_jit
@@ -353,16 +353,16 @@ def work():
 WAY
 work()
 """
-    given = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_CPU_NAME": "generic"}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_CPU_NAME": "generic"}
     for expected in (1, 0):
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", program.replace("WAY", way)],
-            env=given,
+            env=environment,
             capture_output=True,
             text=True,
             check=True,
         )
-        assert done.stderr.count("neardup: compiling kernels") == expected
+        assert process.stderr.count("neardup: compiling kernels") == expected
 
 
 @pytest.mark.parametrize("command", [[], ["dedup"], ["index"], ["index", "plan"], ["review"]])
@@ -396,10 +396,10 @@ def test_pairs_are_found_against_old_fingerprints(here: Here) -> None:
     here("fingerprint", "docs.jsonl", "-o", "old.parquet", "--id", "id")
     write(here.folder / "new.jsonl", DOCS[:1])
     here("fingerprint", "new.jsonl", "-o", "new.parquet", "--id", "id")
-    found = here.summary(
+    summary = here.summary(
         "pairs", "new.parquet", "--against", "old.parquet", "-k", "0", "-o", "p.csv"
     )
-    assert (found["fingerprints"], found["pairs"]) == (7, 3)
+    assert (summary["fingerprints"], summary["pairs"]) == (7, 3)
     assert [row["right_id"] for row in read(here.folder / "p.csv")] == ["a", "b", "f"]
     _, err = here("pairs", "new.parquet", "--against", "old.parquet", "--clusters", "c", code=2)
     assert "--against gives pairs" in err
@@ -554,15 +554,15 @@ def test_help_describes_every_option(here: Here, command: str) -> None:
 
 
 def examples() -> list[str]:
-    found = []
+    rows_of_page = []
     for name, command in COMMANDS.items():
         rows = [row.strip() for row in (inspect.getdoc(command) or "").split("\n")]
         shown = [row for row in rows if re.search(rf"\bneardup {name}\b", row)]
         assert shown, f"{name} shows no example"
         # No network here, no compiling of everything, and nothing that waits.
         if name not in {"compile", "review", "serve"}:
-            found += [row for row in shown if "://" not in row]
-    return found
+            rows_of_page += [row for row in shown if "://" not in row]
+    return rows_of_page
 
 
 def write_benchmarks(folder: Path) -> None:
@@ -627,36 +627,38 @@ def test_every_example_of_the_help_works(here: Here, example: str) -> None:
 
 
 def test_a_pipe_is_read_and_written_quietly(tmp_path: Path) -> None:
-    done = run("dedup", "-", "-o", "-", "--duplicates", "dups.csv", cwd=tmp_path, stdin=lines(DOCS))
-    assert done.returncode == 0
-    assert done.stdout == lines([DOCS[0], DOCS[2], DOCS[4]])
-    assert b"\x1b" not in done.stderr
-    assert without_notice(done.stderr.decode()).count("\n") == 7
+    process = run(
+        "dedup", "-", "-o", "-", "--duplicates", "dups.csv", cwd=tmp_path, stdin=lines(DOCS)
+    )
+    assert process.returncode == 0
+    assert process.stdout == lines([DOCS[0], DOCS[2], DOCS[4]])
+    assert b"\x1b" not in process.stderr
+    assert without_notice(process.stderr.decode()).count("\n") == 7
     assert read(tmp_path / "dups.csv")[0]["dropped"] == "<stdin>:2"
 
 
 def test_compressed_pipes_are_read(tmp_path: Path) -> None:
-    done = run("dedup", "-", "-o", "-", cwd=tmp_path, stdin=gzip.compress(lines(DOCS)))
-    assert done.stdout == lines([DOCS[0], DOCS[2], DOCS[4]])
+    process = run("dedup", "-", "-o", "-", cwd=tmp_path, stdin=gzip.compress(lines(DOCS)))
+    assert process.stdout == lines([DOCS[0], DOCS[2], DOCS[4]])
 
 
 @pytest.mark.parametrize("options", ["-o no/x.jsonl", "-o x.jsonl --clusters no/c.csv"])
 def test_an_output_that_cannot_be_is_refused_before_reading(tmp_path: Path, options: str) -> None:
     os.mkfifo(tmp_path / "docs.jsonl")  # nobody writes: reading it would never end
-    done = run("dedup", "docs.jsonl", *options.split(), cwd=tmp_path)
-    assert done.returncode == 3
-    assert "there is no folder" in one_line(done.stderr)
+    process = run("dedup", "docs.jsonl", *options.split(), cwd=tmp_path)
+    assert process.returncode == 3
+    assert "there is no folder" in one_line(process.stderr)
 
 
 def test_a_closed_standard_output_ends_it_without_a_word(tmp_path: Path) -> None:
     records = [{"text": f"{i} {i * i} {i + 7} {'x' * 100}"} for i in range(5000)]
     write(tmp_path / "many.jsonl", records)
     script = f'{shlex.join(NEARDUP)} dedup many.jsonl -o - | head -n 1; exit "${{PIPESTATUS[0]}}"'
-    done = subprocess.run(
+    process = subprocess.run(
         ["bash", "-c", script], cwd=tmp_path, capture_output=True, timeout=TIMEOUT, check=False
     )
-    assert done.returncode == 141
-    assert without_notice(done.stderr.decode()) == ""
+    assert process.returncode == 141
+    assert without_notice(process.stderr.decode()) == ""
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -694,17 +696,19 @@ def test_a_terminal_shows_progress_and_is_left_clean(tmp_path: Path) -> None:
     assert process.stdin is not None
     process.stdin.write(lines(DOCS))
     process.stdin.flush()
-    shown = b""
-    while b"read" not in shown and process.poll() is None:
-        shown += os.read(terminal, 1 << 16)
+    output = b""
+    while b"read" not in output and process.poll() is None:
+        output += os.read(terminal, 1 << 16)
     process.stdin.close()
     with contextlib.suppress(OSError):  # the other side is closed: EIO
         while more := os.read(terminal, 1 << 16):
-            shown += more
+            output += more
     assert process.wait(TIMEOUT) == 0
     os.close(terminal)
-    assert shown.index(b"\x1b[?25l") < shown.index(b"\x1b[?25h"), "the cursor is hidden, then shown"
-    summary = shown[shown.index(b"\x1b[?25h") :]
+    assert output.index(b"\x1b[?25l") < output.index(b"\x1b[?25h"), (
+        "the cursor is hidden, then shown"
+    )
+    summary = output[output.index(b"\x1b[?25h") :]
     assert b"kept                 3" in summary
     assert ids(tmp_path / "out.jsonl") == "ace"
 

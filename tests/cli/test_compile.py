@@ -75,11 +75,11 @@ def test_after_compile_nothing_compiles(tmp_path: Path) -> None:
 
 def run(folder: Path, *arguments: str) -> None:
     """Run a command, which must not fail."""
-    done = subprocess.run(
+    process = subprocess.run(
         program(*arguments), cwd=folder, env=environment(folder), capture_output=True, text=True,
         check=False,
     )  # fmt: skip
-    assert done.returncode == 0, (arguments, done.stderr)
+    assert process.returncode == 0, (arguments, process.stderr)
 
 
 def serve(folder: Path, index: str) -> None:

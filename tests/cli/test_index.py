@@ -39,10 +39,10 @@ NEAR_TEXT = ["a", "b", "f"]
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Here:
     """Commands in a folder with docs.jsonl, and an index `seen` that holds its documents."""
     (tmp_path / "docs.jsonl").write_bytes(lines(DOCS))
-    found = Here(tmp_path, monkeypatch, capfd)
+    shell = Here(tmp_path, monkeypatch, capfd)
     nd.DurableIndex.create("seen", distance=3, recipe=nd.Recipe()).close()
-    found("index", "add", "seen", "docs.jsonl", "--id", "id")
-    return found
+    shell("index", "add", "seen", "docs.jsonl", "--id", "id")
+    return shell
 
 
 def stored(folder: str = "seen") -> list[Any]:
@@ -76,20 +76,20 @@ def test_an_index_by_keywords_of_cppjieba_takes_its_folder(here: Here, tmp_path:
     for name, content in CONTENTS.items():
         (folder / name).write_text(content, "utf-8")
     write(tmp_path / "laws.jsonl", [{"id": "law", "text": "我来到北京清华大学"}])
-    told = ["--dictionary", str(folder)]
-    here("index", "create", "i", "--distance", "3", "--preset", "yanyiwu", *told)
+    options = ["--dictionary", str(folder)]
+    here("index", "create", "i", "--distance", "3", "--preset", "yanyiwu", *options)
     keyword_weights.FOLDERS.clear()  # as a process of its own finds it
     assert "--dictionary FOLDER" in fails(here, "add", "i", "laws.jsonl", "--id", "id", code=2)
-    here("index", "add", "i", "laws.jsonl", "--id", "id", *told)
+    here("index", "add", "i", "laws.jsonl", "--id", "id", *options)
     keyword_weights.FOLDERS.clear()
-    out, _ = here("index", "query", "i", "--query-text", "我来到北京清华大学", *told, "--json")
+    out, _ = here("index", "query", "i", "--query-text", "我来到北京清华大学", *options, "--json")
     assert [hit["id"] for hit in json.loads(out)["hits"]] == ["law"]
     wrong = fails(here, "add", "i", "laws.jsonl", "--dictionary", "none", code=3)
     assert "cannot read none/jieba.dict.utf8" in wrong
 
 
 @pytest.mark.parametrize(
-    ("options", "made"),
+    ("options", "rule"),
     [
         ("", "similarity 0.7 (jaccard)"),
         ("--ngram 2", "similarity 0.8 (jaccard)"),
@@ -103,9 +103,9 @@ def test_an_index_by_keywords_of_cppjieba_takes_its_folder(here: Here, tmp_path:
     ],
 )
 def test_an_index_is_by_similarity_unless_a_distance_is_asked_for(
-    here: Here, options: str, made: str
+    here: Here, options: str, rule: str
 ) -> None:
-    assert here("index", "create", "i", *options.split())[1].startswith(f"made i: {made}, ")
+    assert here("index", "create", "i", *options.split())[1].startswith(f"made i: {rule}, ")
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_an_option_of_fingerprints_does_not_choose_the_kind(here: Here, option: 
     assert f"{name} is for fingerprints: pass --distance 3 for an index by distance" in wrong
     assert f"leave {name} out for one by similarity" in wrong
     assert not Path("i").exists()
-    made = here("index", "create", "i", "--distance", "3", *option.split())[1]
-    assert made.startswith("made i: distance 3, ")
+    message = here("index", "create", "i", "--distance", "3", *option.split())[1]
+    assert message.startswith("made i: distance 3, ")
 
 
 def test_a_recipe_in_a_file_does_not_choose_the_kind(here: Here) -> None:
@@ -143,9 +143,9 @@ def test_create_makes_an_index_of_the_distance_recipe_and_store(here: Here) -> N
 
 def test_add_stores_what_has_tokens_and_its_summary_adds_up(here: Here) -> None:
     assert stored() == ["a", "b", "c", "d", "f"]
-    found = here.summary("index", "add", "seen", "docs.jsonl", "--id", "id")
-    del found["seconds"]
-    assert found == {
+    summary = here.summary("index", "add", "seen", "docs.jsonl", "--id", "id")
+    del summary["seconds"]
+    assert summary == {
         "read": 6, "stored": 5, "replaced": 5, "unchanged": 0, "seen": 0, "empty": 1,
         "rejected": 0, "documents": 5, "notes": [], "warnings": [],
     }  # fmt: skip
@@ -157,18 +157,26 @@ def test_add_stores_what_has_tokens_and_its_summary_adds_up(here: Here) -> None:
 def test_add_counts_an_id_that_comes_twice_as_replaced(here: Here) -> None:
     records = [{"id": "x", "text": TEXT}, {"id": "x", "text": "other words than before"}]
     (here.folder / "twice.jsonl").write_bytes(lines(records))
-    found = here.summary("index", "add", "seen", "twice.jsonl", "--id", "id")
-    assert (found["read"], found["stored"], found["replaced"], found["documents"]) == (2, 2, 1, 6)
+    summary = here.summary("index", "add", "seen", "twice.jsonl", "--id", "id")
+    assert (summary["read"], summary["stored"], summary["replaced"], summary["documents"]) == (
+        2,
+        2,
+        1,
+        6,
+    )
 
 
 def test_add_if_new_leaves_out_what_is_near(here: Here) -> None:
     nd.DurableIndex.create("fresh", distance=3, recipe=nd.Recipe()).close()
-    found = here.summary("index", "add", "fresh", "docs.jsonl", "--id", "id", "--if-new")
+    summary = here.summary("index", "add", "fresh", "docs.jsonl", "--id", "id", "--if-new")
     kept = stored("fresh")
     assert kept[0] == "a"
     assert not {"b", "f"} & set(kept)
-    assert found["stored"] == found["documents"] == len(kept)
-    assert found["read"] == found["stored"] + found["seen"] + found["empty"] + found["rejected"]
+    assert summary["stored"] == summary["documents"] == len(kept)
+    assert (
+        summary["read"]
+        == summary["stored"] + summary["seen"] + summary["empty"] + summary["rejected"]
+    )
     again = here.summary("index", "add", "fresh", "docs.jsonl", "--id", "id", "--if-new")
     assert (again["stored"], again["unchanged"], again["seen"]) == (0, 3, 2)
     assert again["read"] == again["unchanged"] + again["seen"] + again["empty"]
@@ -205,12 +213,12 @@ def test_add_if_new_writes_what_was_new(here: Here) -> None:
     (here.folder / "more.jsonl").write_bytes(lines(more))
     add = ["index", "add", "fresh", "docs.jsonl", "more.jsonl", "--id", "id", "--if-new"]
     nd.DurableIndex.create("fresh", distance=3, recipe=nd.Recipe()).close()
-    found = here.summary(*add, "-o", "out/")
-    given = lines(DOCS).splitlines(keepends=True)
-    kept = [each for each, doc in zip(given, DOCS, strict=True) if doc["id"] in "acde"]
+    summary = here.summary(*add, "-o", "out/")
+    lines_in = lines(DOCS).splitlines(keepends=True)
+    kept = [each for each, doc in zip(lines_in, DOCS, strict=True) if doc["id"] in "acde"]
     assert (here.folder / "out" / "docs.jsonl").read_bytes() == b"".join(kept)
     assert (here.folder / "out" / "more.jsonl").read_bytes() == lines(more[:1])
-    assert (found["stored"], found["empty"], stored("fresh")) == (4, 1, ["a", "c", "d", "new"])
+    assert (summary["stored"], summary["empty"], stored("fresh")) == (4, 1, ["a", "c", "d", "new"])
     out, _ = here(*add, "-o", "-")
     assert out.encode() == lines([doc for doc in DOCS if not doc["text"]])
     for wrong, message in (
@@ -287,8 +295,8 @@ def test_bad_records_stop_it_or_are_skipped_and_kept(here: Here) -> None:
     assert "bad.jsonl:2" in fails(here, *arguments, code=1)
     assert "new" not in stored()
     skip = ["--on-error", "skip", "--rejects", "rejects.jsonl"]
-    found = here.summary("index", *arguments, *skip)
-    assert (found["read"], found["stored"], found["rejected"]) == (3, 1, 2)
+    summary = here.summary("index", *arguments, *skip)
+    assert (summary["read"], summary["stored"], summary["rejected"]) == (3, 1, 2)
     assert [each["row"] for each in read(here.folder / "rejects.jsonl")] == [2, 3]
     assert "new" in stored()
 
@@ -302,11 +310,11 @@ def test_documents_come_in_every_format(here: Here, kind: str) -> None:
 
 @pytest.mark.parametrize("name", ["hits.jsonl", "hits.csv", "hits.tsv", "hits.parquet"])
 def test_hits_go_out_in_every_format(here: Here, name: str) -> None:
-    found = here.summary("index", "query", "seen", "docs.jsonl", "--id", "id", "-o", name)
+    summary = here.summary("index", "query", "seen", "docs.jsonl", "--id", "id", "-o", name)
     hits = [(each["query"], each["id"], int(each["distance"])) for each in read(here.folder / name)]
     assert [hit for hit in hits if hit[0] == "a" and not hit[2]] == [("a", x, 0) for x in NEAR_TEXT]
-    assert (found["queries"], found["empty"], found["matched"]) == (6, 1, 5)
-    assert (found["hits"], found["cut"]) == (len(hits), 0)
+    assert (summary["queries"], summary["empty"], summary["matched"]) == (6, 1, 5)
+    assert (summary["hits"], summary["cut"]) == (len(hits), 0)
 
 
 def test_hits_of_files_are_printed_if_no_output_is_named(here: Here) -> None:
@@ -330,16 +338,16 @@ def test_a_limit_says_how_many_hits_it_cut(here: Here) -> None:
         "total": 3,
     }
     files = ["docs.jsonl", "-o", "hits.csv", "-k", "0", "--limit", "1"]
-    found = here.summary("index", "query", "seen", *files)
-    assert (found["hits"], found["cut"]) == (5, 6)
+    summary = here.summary("index", "query", "seen", *files)
+    assert (summary["hits"], summary["cut"]) == (5, 6)
 
 
 def test_a_text_and_its_fingerprint_find_the_same(here: Here) -> None:
     value = nd.fingerprint(TEXT)
     assert value is not None
-    asked = [("--query-text", TEXT), ("--fingerprint", f"{value}"), ("--fingerprint", hex(value))]
-    assert len({here("index", "query", "seen", *each) for each in asked}) == 1
-    out, _ = here("index", "query", "seen", *asked[0])
+    queries = [("--query-text", TEXT), ("--fingerprint", f"{value}"), ("--fingerprint", hex(value))]
+    assert len({here("index", "query", "seen", *each) for each in queries}) == 1
+    out, _ = here("index", "query", "seen", *queries[0])
     assert out.splitlines()[:3] == [f"  0  {each}" for each in NEAR_TEXT]
 
 
@@ -371,16 +379,16 @@ def with_stdin(here: Here, data: bytes) -> subprocess.CompletedProcess[bytes]:
 
 def test_the_text_may_be_the_standard_input(here: Here) -> None:
     assert with_stdin(here, TEXT.encode()).stdout.startswith(b"  0  a\n  0  b\n")
-    done = with_stdin(here, b"\xff" + TEXT.encode())
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr == b"neardup: the standard input is not UTF-8 (byte 1)\n"
+    process = with_stdin(here, b"\xff" + TEXT.encode())
+    assert (process.returncode, process.stdout) == (1, b"")
+    assert process.stderr == b"neardup: the standard input is not UTF-8 (byte 1)\n"
 
 
 def test_fingerprint_files_are_added_and_asked(here: Here) -> None:
     here("fingerprint", "docs.jsonl", "-o", "docs.parquet", "--id", "id")
     nd.DurableIndex.create("other", recipe=nd.Recipe()).close()
-    found = here.summary("index", "add", "other", "docs.parquet")
-    assert (found["stored"], found["empty"]) == (5, 1)
+    summary = here.summary("index", "add", "other", "docs.parquet")
+    assert (summary["stored"], summary["empty"]) == (5, 1)
     assert stored("other") == stored()
     out, _ = here("index", "query", "other", "docs.parquet", "--distance", "0", "--limit", "1")
     assert [json.loads(line)["id"] for line in out.splitlines()] == ["a", "a", "c", "d", "a"]
@@ -414,14 +422,14 @@ def test_a_field_of_fingerprints_is_taken_as_such_and_not_as_text(here: Here) ->
     options = ("plain.csv", "--id", "url", "--text", "simhash")
     assert "--fingerprint-field" in fails(here, "add", "seen", *options, code=2)
     here("index", "create", "hashes", "--no-recipe", "--distance", "2")
-    given = ("pg.csv", "--id", "url", "--fingerprint-field", "simhash")
-    assert "pass --foreign" in fails(here, "add", "seen", *given, code=2)
-    found = here.summary("index", "add", "hashes", *given)
-    assert (found["stored"], found["empty"]) == (3, 1)
+    add = ("pg.csv", "--id", "url", "--fingerprint-field", "simhash")
+    assert "pass --foreign" in fails(here, "add", "seen", *add, code=2)
+    summary = here.summary("index", "add", "hashes", *add)
+    assert (summary["stored"], summary["empty"]) == (3, 1)
     out, _ = here("index", "query", "hashes", "--fingerprint", f"{2**63 + 5}")
     assert out == "  0  a\n  0  b\n  1  c\n"
     (here.folder / "bad.csv").write_text(f"url,simhash\na,5\nb,{2**64}\n")
-    assert "b: the fingerprint is" in fails(here, "add", "hashes", "bad.csv", *given[1:], code=1)
+    assert "b: the fingerprint is" in fails(here, "add", "hashes", "bad.csv", *add[1:], code=1)
 
 
 def test_an_index_of_numbers_takes_numbers(here: Here) -> None:
@@ -447,8 +455,8 @@ def test_remove_removes_all_or_none(here: Here) -> None:
 def test_a_backup_is_restored_to_a_new_folder(here: Here) -> None:
     assert here("index", "backup", "seen", "copy") == ("", "copy: 5 documents\n")
     here("index", "remove", "seen", "a")
-    told = here("index", "restore", "copy", "again")
-    assert told == ("", "again: 5 documents, all checksums right\n")
+    message = here("index", "restore", "copy", "again")
+    assert message == ("", "again: 5 documents, all checksums right\n")
     assert stored("again") == stored("copy") == ["a", "b", "c", "d", "f"]
     assert "name a new folder" in fails(here, "backup", "seen", "copy", code=3)
     assert "there is no index in none" in fails(here, "restore", "none", "x", code=3)
@@ -482,15 +490,15 @@ def test_expire_asks_on_a_terminal_before_it_removes_all(
 ) -> None:
     command = [*NEARDUP, "index", "expire", "seen", "--max-age", "0s"]
     ours, theirs = os.openpty()
-    done = subprocess.Popen(
+    process = subprocess.Popen(
         command, cwd=here.folder, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, text=True
     )
     os.write(ours, f"{answer}\n".encode())
-    _, err = done.communicate(timeout=300)
+    _, err = process.communicate(timeout=300)
     for end in (ours, theirs):
         os.close(end)
     assert "every document of seen (5) is older than 0s: remove them all? [y/N]" in err
-    assert (done.returncode, len(stored())) == (int(left > 0), left)
+    assert (process.returncode, len(stored())) == (int(left > 0), left)
 
 
 def test_stats_tells_what_is_held_and_compares_the_plans(here: Here) -> None:
@@ -498,9 +506,9 @@ def test_stats_tells_what_is_held_and_compares_the_plans(here: Here) -> None:
     assert err == ""
     assert out.startswith("documents    5, and 0 removed, to compact")
     assert re.search(r"^\* +scan +0", out, re.MULTILINE)
-    found = here.summary("index", "stats", "seen")
-    assert (found["documents"], found["ids"], found["store"]) == (5, "str", "none")
-    assert [each["name"] for each in found["plans"] if each["chosen"]] == ["scan"]
+    summary = here.summary("index", "stats", "seen")
+    assert (summary["documents"], summary["ids"], summary["store"]) == (5, "str", "none")
+    assert [each["name"] for each in summary["plans"] if each["chosen"]] == ["scan"]
     nd.DurableIndex.create("empty", recipe=nd.Recipe()).close()
     assert "none yet" in here("index", "stats", "empty")[0]
     assert here.summary("index", "stats", "empty")["plans"] == []
@@ -518,8 +526,8 @@ def test_compact_gives_back_the_room_of_removed_documents(here: Here) -> None:
     here("index", "remove", "seen", "a")
     assert here.summary("index", "stats", "seen")["removed"] == 1
     assert here("index", "compact", "seen") == ("", "seen: 4 documents\n")
-    found = here.summary("index", "stats", "seen")
-    assert (found["documents"], found["removed"], found["log_rows"]) == (4, 0, 0)
+    summary = here.summary("index", "stats", "seen")
+    assert (summary["documents"], summary["removed"], summary["log_rows"]) == (4, 0, 0)
 
 
 def turn_a_bit(path: Path) -> None:
@@ -649,13 +657,13 @@ def test_while_one_writes_others_read_and_do_not_write(here: Here) -> None:
     with nd.DurableIndex.open("seen") as index:
         index.add("new", 5)
         for command in (["add", "seen", "docs.jsonl"], ["expire", "seen", "--max-age", "1d"]):
-            done = subprocess.run(
+            process = subprocess.run(
                 [*NEARDUP, "index", *command],
                 cwd=here.folder, capture_output=True, timeout=TIMEOUT, check=False,
             )  # fmt: skip
-            assert done.returncode == 3
-            assert b"open for writing in process" in done.stderr
-            assert done.stderr.count(b"\n") == 1
+            assert process.returncode == 3
+            assert b"open for writing in process" in process.stderr
+            assert process.stderr.count(b"\n") == 1
         with nd.DurableIndex.open("seen", readonly=True) as reader:
             assert len(reader) == 5
             index.commit()
@@ -693,8 +701,8 @@ def test_runs_that_wait_for_each_other_are_one_after_the_other(here: Here) -> No
         assert index.check() == []
         others = {"own": TEXT, "c": DOCS[2]["text"]}
         names = [name for name, _ in index]
-        found = dict(zip(names, index.contents(names), strict=True))
-        assert found == {row["id"]: row["text"] for row in kept} | others
+        contents = dict(zip(names, index.contents(names), strict=True))
+        assert contents == {row["id"]: row["text"] for row in kept} | others
     assert "--wait is '5x': use a number" in fails(here, "compact", "seen", "--wait", "5x", code=2)
     _, err = here("dedup", "docs.jsonl", "-o", "-", "--against", "seen", "--wait", "5s", code=2)
     assert "--wait requires --update" in err
@@ -729,9 +737,11 @@ def test_a_pipe_that_closes_is_no_traceback(here: Here) -> None:
     script = (
         f'{shlex.join(NEARDUP)} index query seen many.jsonl | head -n 1; exit "${{PIPESTATUS[0]}}"'
     )
-    done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=TIMEOUT, check=False)
-    assert done.returncode == 141
-    assert b"Traceback" not in done.stderr
+    process = subprocess.run(
+        ["bash", "-c", script], capture_output=True, timeout=TIMEOUT, check=False
+    )
+    assert process.returncode == 141
+    assert b"Traceback" not in process.stderr
 
 
 def test_the_examples_of_every_command_name_it_and_run(here: Here) -> None:

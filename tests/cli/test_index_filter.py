@@ -32,11 +32,11 @@ def seen(tmp_path: Path) -> str:
 def filtered(folder: str, data: bytes, *options: str, code: int = 0) -> tuple[bytes, str]:
     """What comes out, and what is told."""
     command = [*NEARDUP, "index", "filter", folder, *options]
-    done = subprocess.run(  # our own command
+    process = subprocess.run(  # our own command
         command, input=data, capture_output=True, timeout=TIMEOUT, check=False
     )
-    assert done.returncode == code, done.stderr.decode()
-    return done.stdout, done.stderr.decode()
+    assert process.returncode == code, process.stderr.decode()
+    return process.stdout, process.stderr.decode()
 
 
 def stored(folder: str) -> list[Any]:
@@ -47,15 +47,15 @@ def stored(folder: str) -> list[Any]:
 
 
 def test_records_that_are_new_pass_byte_for_byte(seen: str) -> None:
-    given = lines(DOCS)
-    out, told = filtered(seen, given, "--id", "id")
-    rows = given.splitlines(keepends=True)
+    data = lines(DOCS)
+    out, message = filtered(seen, data, "--id", "id")
+    rows = data.splitlines(keepends=True)
     assert out == rows[0] + rows[2] + rows[4]
     assert stored(seen) == ["a", "c"]
-    assert "new                  2, 3 seen before" in told
-    out, told = filtered(seen, given, "--id", "id")
+    assert "new                  2, 3 seen before" in message
+    out, message = filtered(seen, data, "--id", "id")
     assert out == rows[4]
-    assert "2 unchanged, 3 seen before" in told
+    assert "2 unchanged, 3 seen before" in message
 
 
 def test_all_lines_pass_with_their_answer(seen: str) -> None:
@@ -72,11 +72,13 @@ def test_an_id_with_other_content_is_named_with_its_line(seen: str) -> None:
     """Nothing of what was read with it is written or stored: give it again."""
     filtered(seen, lines(DOCS), "--id", "id")
     more = lines([{"id": "new", "text": "the ferry to the islands"}, {"id": "c", "text": TEXT}])
-    out, told = filtered(seen, b"\n" + more, "--id", "id", "--stored", "error", code=1)
+    out, message = filtered(seen, b"\n" + more, "--id", "id", "--stored", "error", code=1)
     assert (out, stored(seen)) == (b"", ["a", "c"])
-    assert told.startswith("neardup: -:3: the id 'c' is stored with other content: pass --stored")
-    told = filtered(seen, b"a text\n", "--id", "id", "--lines", "text", code=2)[1]
-    assert "--id names a field of JSON" in told
+    assert message.startswith(
+        "neardup: -:3: the id 'c' is stored with other content: pass --stored"
+    )
+    message = filtered(seen, b"a text\n", "--id", "id", "--lines", "text", code=2)[1]
+    assert "--id names a field of JSON" in message
 
 
 def test_lines_of_text_are_numbered_and_numbers_continue(seen: str) -> None:
@@ -95,13 +97,13 @@ def test_lines_of_text_are_numbered_and_numbers_continue(seen: str) -> None:
 def test_bad_lines_stop_or_are_skipped(seen: str) -> None:
     rows = [b'{"text": "one two three"}', b'{"text": 7}', b"{", b'{"text": "four five six"}']
     data = b"\n".join(rows) + b"\n"
-    out, told = filtered(seen, data, code=1)
+    out, message = filtered(seen, data, code=1)
     assert out == rows[0] + b"\n"
-    assert told.count("\n") == 1
-    assert "-:2: " in told
-    out, told = filtered(seen, data, "--on-error", "skip")
+    assert message.count("\n") == 1
+    assert "-:2: " in message
+    out, message = filtered(seen, data, "--on-error", "skip")
     assert out == rows[3] + b"\n"
-    assert "(2 rejected, 0 empty)" in told
+    assert "(2 rejected, 0 empty)" in message
     assert "pass --id" in filtered_into_text_ids(seen)
 
 
@@ -175,16 +177,16 @@ def test_after_a_kill_lines_may_come_twice_and_none_is_missing(
 def records(chance: random.Random, count: int) -> list[dict[str, str]]:
     """Records with ids, some of which come again with other texts, twins and empty ones."""
     texts = [f"line {n} and {n * n} of {n + 7} words" for n in range(count)]
-    made = [{"id": f"a{n}", "text": text} for n, text in enumerate(texts)]
+    rows = [{"id": f"a{n}", "text": text} for n, text in enumerate(texts)]
     for row in range(9, count, 3):
-        earlier = made[chance.randrange(row)]
-        made[row] = chance.choice([
+        earlier = rows[chance.randrange(row)]
+        rows[row] = chance.choice([
             {"id": earlier["id"], "text": texts[row]},
             {"id": f"b{row}", "text": earlier["text"] + " again"},
             {"id": f"c{row}", "text": ""},
             earlier,
         ])  # fmt: skip
-    return made
+    return rows
 
 
 def unlike(texts: list[str], others: list[str]) -> list[str]:
@@ -217,8 +219,8 @@ def test_kills_of_a_filter_of_records_lose_none(
             if run < 4:
                 time.sleep(chance.random() * (0.3 if run % 2 else 1.5))
                 process.send_signal(signal.SIGKILL)
-            told = process.communicate(timeout=TIMEOUT)[1].decode()
-            assert process.returncode in {0, -signal.SIGKILL}, told
+            message = process.communicate(timeout=TIMEOUT)[1].decode()
+            assert process.returncode in {0, -signal.SIGKILL}, message
     assert process.returncode == 0
     written = [json.loads(line) for line in out.read_bytes().splitlines()]
     assert all(row in rows for row in written)
@@ -232,16 +234,16 @@ def test_kills_of_a_filter_of_records_lose_none(
 
 @pytest.mark.skipif(shutil.which("tail") is None, reason="there is no tail")
 def test_a_file_that_grows_is_filtered_and_again_after_a_kill(seen: str, tmp_path: Path) -> None:
-    given, out = tmp_path / "given", tmp_path / "out"
+    source, out = tmp_path / "given", tmp_path / "out"
     rows = [{"id": f"a{n}", "text": f"line {n} and {n * n} of {n + 7} words"} for n in range(8)]
-    given.touch()
+    source.touch()
     for begin in (0, 4):
         with out.open("ab") as target:
-            tail = subprocess.Popen(["tail", "-n", "+1", "-f", str(given)], stdout=subprocess.PIPE)
+            tail = subprocess.Popen(["tail", "-n", "+1", "-f", str(source)], stdout=subprocess.PIPE)
             command = [*NEARDUP, "index", "filter", seen, "--id", "id"]
             process = subprocess.Popen(command, stdin=tail.stdout, stdout=target)
             for at in range(begin, begin + 4):
-                with given.open("ab") as more:
+                with source.open("ab") as more:
                     more.write(lines(rows[at : at + 1] * 2))
                 while lines(rows[at : at + 1]) not in out.read_bytes():
                     assert process.poll() is None

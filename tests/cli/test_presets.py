@@ -100,11 +100,11 @@ def test_bad_options_get_one_clear_line(
     )
     with pytest.raises(SystemExit) as stopped:
         main()
-    told = capsys.readouterr().err.splitlines()
+    messages = capsys.readouterr().err.splitlines()
     assert stopped.value.code == code
-    assert len(told) == 1
-    assert told[0].startswith("neardup: ")
-    assert message in told[0]
+    assert len(messages) == 1
+    assert messages[0].startswith("neardup: ")
+    assert message in messages[0]
     assert not list(tmp_path.glob("out*"))
 
 
@@ -112,6 +112,6 @@ def test_an_unfit_hash_is_warned_of_in_one_line(tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.json"
     recipe.write_text('{"hash": "fnv1"}')
     for options in (["--hash", "fnv1"], ["--recipe", str(recipe)]):
-        told = run(tmp_path, "fingerprint", *options)
-        assert told.startswith("neardup: warning: the hash fnv1 is unfit for SimHash: ")
-        assert told.count("neardup: warning") == 1
+        message = run(tmp_path, "fingerprint", *options)
+        assert message.startswith("neardup: warning: the hash fnv1 is unfit for SimHash: ")
+        assert message.count("neardup: warning") == 1

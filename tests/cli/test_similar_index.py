@@ -27,11 +27,11 @@ DOCS = [
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Here:
     """Commands in a folder with docs.jsonl, and an index `seen` that holds its documents."""
     (tmp_path / "docs.jsonl").write_bytes(lines(DOCS))
-    found = Here(tmp_path, monkeypatch, capfd)
-    _, err = found("index", "create", "seen", "--similarity", "0.8")
+    shell = Here(tmp_path, monkeypatch, capfd)
+    _, err = shell("index", "create", "seen", "--similarity", "0.8")
     assert err == f"made seen: similarity 0.8 (jaccard), recipe {nd.Recipe().digest}\n"
-    found("index", "add", "seen", "docs.jsonl", "--id", "id")
-    return found
+    shell("index", "add", "seen", "docs.jsonl", "--id", "id")
+    return shell
 
 
 def test_add_counts_and_if_new_leaves_out_what_is_similar(here: Here) -> None:
@@ -53,9 +53,9 @@ def test_query_prints_similarity_and_id(here: Here) -> None:
 
 def test_query_of_files_writes_a_table(here: Here) -> None:
     here("index", "query", "seen", "docs.jsonl", "--id", "id", "-o", "hits.parquet")
-    found = pq.read_table("hits.parquet")
-    assert found.column_names == ["query", "id", "similarity"]
-    assert found["id"].to_pylist() == ["a", "b", "b", "a", "c"]
+    table = pq.read_table("hits.parquet")
+    assert table.column_names == ["query", "id", "similarity"]
+    assert table["id"].to_pylist() == ["a", "b", "b", "a", "c"]
 
 
 def test_remove_stats_check_and_compact(here: Here) -> None:
@@ -74,8 +74,8 @@ def test_remove_stats_check_and_compact(here: Here) -> None:
 def test_plan_says_what_an_index_to_come_costs(here: Here) -> None:
     out, _ = here("index", "plan", "1000000", "--similarity", "0.8")
     assert out.startswith("1,000,000 documents of 300 features, jaccard from 0.8\n")
-    asked = "-s", "0.9", "--similarity-measure", "cosine", "--features", "20"
-    plans = json.loads(here("index", "plan", "5000", *asked, "--json")[0])
+    options = "-s", "0.9", "--similarity-measure", "cosine", "--features", "20"
+    plans = json.loads(here("index", "plan", "5000", *options, "--json")[0])
     assert [each["parts"] for each in plans] == [2, 1]
 
 

@@ -56,8 +56,8 @@ def test_the_first_handler_is_there_before_anything_slow_is_loaded() -> None:
         "print(len(slow & set(sys.modules)))"
     )
     source = str(Path(neardup.__file__).parents[1])  # which -S, without site-packages, needs named
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-S", "-c", code],
         env={"PYTHONPATH": source}, capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
-    assert done.stdout == "0\n"
+    assert process.stdout == "0\n"

@@ -83,8 +83,8 @@ def old_versions() -> list[Comparison]:
         "python2.7": "0.1.1 0.1.2 0.1.3 0.1.4 0.1.5 0.1.6 0.1.8 0.1.10 0.1.11 1.1.2 1.2.0 1.4.6",
         "python3.6": "1.5.0 1.5.1 1.6.0 1.7.1 1.8.0 1.11.0",
     }
-    found = [Comparison("pypi-simhash-0.0.3", ("simhash==0.0.3",), FUNCTION, "python2.7")]
-    return found + [
+    comparisons = [Comparison("pypi-simhash-0.0.3", ("simhash==0.0.3",), FUNCTION, "python2.7")]
+    return comparisons + [
         Comparison(f"pypi-simhash-{version}", (f"simhash=={version}",), SIMHASH, python)
         for python, versions in by_python.items()
         for version in versions.split()
@@ -192,13 +192,13 @@ def random_features(count: int, seed: int = 2) -> list[Any]:
 def interpreter(name: str) -> str | None:
     """A Python of this name that runs, on the path or of pyenv; None without one."""
     of_pyenv = sorted((Path.home() / ".pyenv" / "versions").glob(f"*/bin/{name}"))
-    for found in (shutil.which(name), *of_pyenv):
+    for program in (shutil.which(name), *of_pyenv):
         # pyenv puts a name on the path also where the version is not the chosen one.
         if (
-            found
-            and subprocess.run([found, "-V"], capture_output=True, check=False).returncode == 0
+            program
+            and subprocess.run([program, "-V"], capture_output=True, check=False).returncode == 0
         ):
-            return str(found)
+            return str(program)
     return None
 
 
@@ -219,22 +219,22 @@ def environment(comparison: Comparison) -> Path | None:
 
 def theirs(comparison: Comparison, home: Path, rows: list[Any]) -> list[int]:
     """The package's values."""
-    done = subprocess.run(
+    process = subprocess.run(
         [str(interpreter(comparison.python)), "-c", READ + comparison.code + WRITE],
         input=json.dumps(rows).encode(),
         capture_output=True,
         check=True,
         env={"PYTHONPATH": str(home), "PYTHONIOENCODING": "utf8"},
     )
-    last = done.stdout[done.stdout.rindex(b"[") :]  # an old version prints features
+    last = process.stdout[process.stdout.rindex(b"[") :]  # an old version prints features
     return [int(value) for value in json.loads(last)]
 
 
 def ours(comparison: Comparison, rows: list[Any]) -> list[int]:
     """Our values."""
     if not comparison.preset:
-        made = [[tuple(x) if isinstance(x, list) else x for x in row] for row in rows]
-        return [Simhash(row).value for row in made]
+        features = [[tuple(x) if isinstance(x, list) else x for x in row] for row in rows]
+        return [Simhash(row).value for row in features]
     recipe = nd.preset(comparison.preset, **comparison.options)
     values = nd.fingerprints(rows, recipe=recipe)
     return [sum(int(word) << 64 * i for i, word in enumerate(row)) for row in values]
@@ -256,7 +256,7 @@ def main() -> int:
     different = 0
     for comparison in comparisons():
         name = f"{comparison.preset or 'drop-in'} {comparison.options or ''}".strip()
-        if arguments.names and not any(wanted in name for wanted in arguments.names):
+        if arguments.names and not any(prefix in name for prefix in arguments.names):
             continue
         home = environment(comparison)
         if home is None:

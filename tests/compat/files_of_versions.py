@@ -68,7 +68,7 @@ def answers(folder: Path) -> dict[str, Any]:
     texts = {each["id"]: each["text"] for each in map(json.loads, documents)}
     recipe = nd.Recipe.from_json((folder / "recipe.json").read_text(encoding="utf8"))
     indexes = sorted(folder.glob("*.index"))
-    given = {
+    answer = {
         "digest": recipe.digest,
         "question": str(nd.Question.load(folder / "question.toml")),
         "idf": nd.DocumentFrequencies.load(folder / "idf.parquet").digest,
@@ -76,7 +76,7 @@ def answers(folder: Path) -> dict[str, Any]:
         "wide": values_of(nd.fingerprints(list(texts.values()), recipe)),
         "indexes": {each.name: answers_of(each, texts) for each in indexes},
     }
-    return cast("dict[str, Any]", json.loads(json.dumps(given)))
+    return cast("dict[str, Any]", json.loads(json.dumps(answer)))
 
 
 def write_index(folder: Path, options: dict[str, Any]) -> None:
@@ -101,10 +101,10 @@ def answers_of(folder: Path, texts: dict[str, str]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         copy = shutil.copytree(folder, Path(scratch, "index"))
         with nd.DurableIndex.open(copy) as index:
-            found = {name: index.query(text) for name, text in texts.items()}
-            stored = [name for name in found if name in index and index.store == "text"]
+            hits = {name: index.query(text) for name, text in texts.items()}
+            stored = [name for name in hits if name in index and index.store == "text"]
             kept = {name: index.content(name) for name in stored}
-            return {"found": found, "texts": kept}
+            return {"found": hits, "texts": kept}
 
 
 def values_of(fingerprints: np.ma.MaskedArray[Any, Any]) -> list[str | None]:

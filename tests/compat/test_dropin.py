@@ -70,11 +70,11 @@ tokens = st.text(max_size=70)
 
 @given(features=st.dictionaries(tokens, st.integers(0, 300)), f=st.sampled_from([8, 64, 128]))
 def test_features_take_every_form(features: dict[str, int], f: int) -> None:
-    wanted = slow(features, f)
-    assert Simhash(features, f).value == wanted
-    assert Simhash(list(features.items()), f).value == wanted
-    assert Simhash(iter(features.items()), f).value == wanted
-    assert Simhash(((t, float(w)) for t, w in features.items()), f).value == wanted
+    expected = slow(features, f)
+    assert Simhash(features, f).value == expected
+    assert Simhash(list(features.items()), f).value == expected
+    assert Simhash(iter(features.items()), f).value == expected
+    assert Simhash(((t, float(w)) for t, w in features.items()), f).value == expected
     names = list(features)
     assert Simhash(names, f).value == Simhash(iter(names), f).value
     assert Simhash(names, f).value == slow(dict.fromkeys(names, 1), f)

@@ -58,5 +58,5 @@ def test_an_index_of_a_release_is_checked_changed_and_compacted(files: Path, nam
 
 def test_tables_of_a_release_are_shown(files: Path) -> None:
     command = [*NEARDUP, "show", "dropped.csv", "documents.jsonl", "--id", "id"]
-    shown = subprocess.run(command, cwd=files, capture_output=True, text=True, check=True)
-    assert "zh-near" in shown.stdout
+    process = subprocess.run(command, cwd=files, capture_output=True, text=True, check=True)
+    assert "zh-near" in process.stdout

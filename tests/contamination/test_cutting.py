@@ -32,7 +32,7 @@ def test_documents_are_cut_or_dropped(documents: list[str], data: st.DataObject)
     documents = [naive.without_surrogates(text) for text in documents]
     rows = data.draw(st.lists(st.tuples(st.integers(0, len(documents) - 1), PASSAGES)))
     around, most = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))
-    found = pa.table(
+    table = pa.table(
         {
             "document": pa.array([row for row, _ in rows], pa.int64()),
             "start": pa.array([own[0][0] for _, own in rows], pa.int64()),
@@ -46,7 +46,7 @@ def test_documents_are_cut_or_dropped(documents: list[str], data: st.DataObject)
         left, cuts = naive.cut(text, own, around)
         is_kept = not own or (left.strip() and cuts <= most)
         expected.append(left if is_kept else None)
-    assert nd.cut_passages(documents, found, around, most).to_pylist() == expected
+    assert nd.cut_passages(documents, table, around, most).to_pylist() == expected
 
 
 LEAK = "How many moons does the planet Mars have in all?"
@@ -96,7 +96,7 @@ FORMS: dict[str, tuple[Callable[[Path], object], Callable[[Path], list[dict[str,
 def test_records_of_every_format_lose_the_passages_only(here: Here, form: str) -> None:
     make, rows_of = FORMS[form]
     make(here.folder / f"t.{form}")
-    done = here.summary(
+    summary = here.summary(
         "decontaminate", f"t.{form}", "--against", "quiz.jsonl", "-o", f"c.{form}", "--cut", "0"
     )
     expected = [dict(ROWS[0], text=LEFT[0].replace(", sagt", "?, sagt")), ROWS[1], dict(ROWS[3])]
@@ -105,11 +105,11 @@ def test_records_of_every_format_lose_the_passages_only(here: Here, form: str) -
     assert [x["id"] for x in left] == ["a", "b", "c", "d"]
     assert left[2]["text"] == "?"
     assert [left[0], left[1], left[3]] == expected
-    assert (done["cut"], done["kept"], done["dropped"]) == (3, 4, 0)
-    done = here.summary("decontaminate", f"t.{form}", "--against", "quiz.jsonl", "-o", f"d.{form}",
-                        "--cut", "1", "--max-cuts", "1")  # fmt: skip
+    assert (summary["cut"], summary["kept"], summary["dropped"]) == (3, 4, 0)
+    summary = here.summary("decontaminate", f"t.{form}", "--against", "quiz.jsonl",
+                           "-o", f"d.{form}", "--cut", "1", "--max-cuts", "1")  # fmt: skip
     assert [x["id"] for x in rows_of(here.folder / f"d.{form}")] == ["a", "b"]
-    assert (done["cut"], done["kept"], done["dropped"]) == (1, 2, 2)
+    assert (summary["cut"], summary["kept"], summary["dropped"]) == (1, 2, 2)
 
 
 @needs_jit
@@ -156,12 +156,12 @@ def test_cut_and_dropped_documents_of_several_files(here: Here) -> None:
         (here.folder / f"{name}.jsonl").write_bytes(lines(rows))
     command = "decontaminate a.jsonl b.jsonl c.jsonl --against quiz.jsonl --cut 1 --max-cuts 1 -o"
     for output, names in (("o.jsonl", "o.jsonl"), ("o/", "o/a.jsonl o/b.jsonl o/c.jsonl")):
-        done = here.summary(*command.split(), output)
+        summary = here.summary(*command.split(), output)
         left = [row for name in names.split() for row in read(here.folder / name)]
         assert [x["id"] for x in left] == ["a1", "a2", "a3", "b0", "b3", "c0", "c2"]
         assert [x["text"][:7] for x in left] == ["one two", "nothing", "one two", "nothing",
                                                  "one two", "one two", "nothing"]  # fmt: skip
-        assert (done["cut"], done["dropped"]) == (4, 4)
+        assert (summary["cut"], summary["dropped"]) == (4, 4)
 
 
 @needs_jit

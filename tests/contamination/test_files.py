@@ -44,34 +44,34 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Here:
 
 
 def test_what_is_left_is_byte_for_byte_what_was_read(here: Here) -> None:
-    done = here.summary(*AGAINST, "--id", "id", "-o", "clean.jsonl", "--found", "f.csv")
+    summary = here.summary(*AGAINST, "--id", "id", "-o", "clean.jsonl", "--found", "f.csv")
     all_lines = (here.folder / "train.jsonl").read_bytes().splitlines(keepends=True)
     assert (here.folder / "clean.jsonl").read_bytes() == all_lines[1] + all_lines[2]
-    found = read(here.folder / "f.csv")
-    pairs = [(row["document"], row["question"], row["rule"]) for row in found]
+    leaks = read(here.folder / "f.csv")
+    pairs = [(row["document"], row["question"], row["rule"]) for row in leaks]
     assert pairs == [("a", "q1", "share"), ("d", "q4", "share")]
-    passage = TRAIN[0]["text"][int(found[0]["start"]) : int(found[0]["end"])]  # type: ignore[index]
-    assert passage == found[0]["text"] == LEAK.upper().rstrip("?")
-    assert (done["kept"], done["dropped"]) == (2, 2)
-    (counts,) = done["benchmarks"]
+    passage = TRAIN[0]["text"][int(leaks[0]["start"]) : int(leaks[0]["end"])]  # type: ignore[index]
+    assert passage == leaks[0]["text"] == LEAK.upper().rstrip("?")
+    assert (summary["kept"], summary["dropped"]) == (2, 2)
+    (counts,) = summary["benchmarks"]
     assert [counts[x] for x in ("questions", "found", "one_word", "short")] == [4, 2, 1, 1]
 
 
 def test_parts_are_scored_apart(here: Here) -> None:
-    done = here.summary(*AGAINST, "--id", "id", "--parts", "text,answer", "--found", "f.csv")
+    summary = here.summary(*AGAINST, "--id", "id", "--parts", "text,answer", "--found", "f.csv")
     pairs = [(x["document"], x["question"], x["part"]) for x in read(here.folder / "f.csv")]
     assert pairs == [("a", "q1", "text"), ("d", "q4", "text"), ("d", "q4", "answer")]
-    counts = {x["part"]: (x["found"], x["one_word"], x["empty"]) for x in done["benchmarks"]}
+    counts = {x["part"]: (x["found"], x["one_word"], x["empty"]) for x in summary["benchmarks"]}
     assert counts == {"text": (2, 1, 0), "answer": (1, 1, 1)}
 
 
 def test_the_field_question_is_taken_where_there_is_no_text(here: Here) -> None:
     rows = [{"question": row["text"], "text": "quite another thing"} for row in QUESTIONS]
-    for names, found in ((("question",), 2), (("question", "text"), 0)):
-        made = [{name: row[name] for name in names} for row in rows]
-        (here.folder / "quiz.jsonl").write_bytes(lines(made))
+    for names, count in ((("question",), 2), (("question", "text"), 0)):
+        records = [{name: row[name] for name in names} for row in rows]
+        (here.folder / "quiz.jsonl").write_bytes(lines(records))
         (counts,) = here.summary(*AGAINST, "--found", "f.csv")["benchmarks"]
-        assert counts["found"] == found
+        assert counts["found"] == count
 
 
 def test_joined_fields_are_one_question(here: Here) -> None:
@@ -107,15 +107,15 @@ def test_what_many_documents_have_is_no_leak(here: Here) -> None:
     write(here.folder / "train.jsonl", [{"text": f"{template} {n} {n + 1}"} for n in range(200)])
     write(here.folder / "more.jsonl", [{"text": f"{template} {LEAK}"}])
     write(here.folder / "quiz.jsonl", [{"text": template}, {"text": LEAK}])
-    done = here.summary(
+    summary = here.summary(
         "decontaminate", "train.jsonl", "more.jsonl", "--against", "quiz.jsonl", "-o", "clean/",
         "--found", "f.jsonl", "--common", "0.1",
     )  # fmt: skip
-    found = read(here.folder / "f.jsonl")
-    assert [x["document"] for x in found if x["leak"]] == ["more.jsonl:1"]
-    assert {x["question"] for x in found if not x["leak"]} == {"quiz.jsonl:1"}
-    assert [x["uncommon_share"] for x in found if x["leak"]] == [1.0]
-    assert (done["common"], done["dropped"]) == (201, 1)
+    leaks = read(here.folder / "f.jsonl")
+    assert [x["document"] for x in leaks if x["leak"]] == ["more.jsonl:1"]
+    assert {x["question"] for x in leaks if not x["leak"]} == {"quiz.jsonl:1"}
+    assert [x["uncommon_share"] for x in leaks if x["leak"]] == [1.0]
+    assert (summary["common"], summary["dropped"]) == (201, 1)
     assert len(read(here.folder / "clean" / "train.jsonl")) == 200
     assert (here.folder / "clean" / "more.jsonl").read_bytes() == b""
 
@@ -140,18 +140,18 @@ def test_a_published_rule_is_named_in_each_row(here: Here) -> None:
     rows = [{"id": str(number), "text": " ".join(part)} for number, part in enumerate(parts)]
     write(here.folder / "train.jsonl", rows)
     for rule, want in (("gpt-3", ["2"]), ("llama", ["0", "1", "2"]), ("olmo", ["2"])):
-        done = here.summary(*AGAINST, "--id", "id", "--found", "f.csv", "--rule", rule)
+        summary = here.summary(*AGAINST, "--id", "id", "--found", "f.csv", "--rule", rule)
         assert [x["document"] for x in read(here.folder / "f.csv")] == want
         assert {x["rule"] for x in read(here.folder / "f.csv")} == {rule}
-        assert done["settings"]["rule"] == rule
+        assert summary["settings"]["rule"] == rule
 
 
 def test_a_page_shows_each_question_above_its_passage(here: Here) -> None:
     row = {"id": "<i>", "text": f"<script>x</script> {LEAK.replace('planet', 'red &')} & more"}
     write(here.folder / "train.jsonl", [*TRAIN, row, row])
     options = ("--id", "id", "--report", "leaks.html", "--common", "0.45")
-    done = here.summary(*AGAINST, *options)
-    assert done["outputs"] == ["leaks.html"]
+    summary = here.summary(*AGAINST, *options)
+    assert summary["outputs"] == ["leaks.html"]
     page = (here.folder / "leaks.html").read_text()
     assert "<mark>How many moons does the</mark> planet <mark>Mars have in all</mark>?" in page
     passage = "<mark>How many moons does the</mark> red &amp; <mark>Mars have in all</mark>"

@@ -36,15 +36,15 @@ RULES = st.tuples(
 def test_what_is_found_is_what_the_definition_says(
     documents: list[str], questions: list[str], rule: tuple[float | None, int | None]
 ) -> None:
-    found = nd.decontaminate(documents, questions, *rule)
-    pairs = list(zip(found["document"].to_pylist(), found["question"].to_pylist(), strict=True))
+    table = nd.decontaminate(documents, questions, *rule)
+    pairs = list(zip(table["document"].to_pylist(), table["question"].to_pylist(), strict=True))
     assert pairs == [
         (i, j)
         for i, document in enumerate(documents)
         for j, question in enumerate(questions)
         if naive.holds(question, document, *rule)
     ]
-    for row in found.to_pylist():
+    for row in table.to_pylist():
         question, document = questions[row["question"]], documents[row["document"]]
         assert row["share"] == pytest.approx(naive.shared_share(question, document))
         assert row["run"] == naive.longest_run(question, document)
@@ -73,10 +73,10 @@ def test_a_published_rule_finds_what_its_definition_says(rule: str, data: st.Dat
         words = documents[0].split(" ")
         begin = data.draw(st.integers(0, len(words)))
         questions[0] = " ".join([*words[begin : begin + 15], *questions[0].split()[:9]])
-    found = nd.decontaminate(documents, questions, rule=rule)
-    pairs = list(zip(found["document"].to_pylist(), found["question"].to_pylist(), strict=True))
+    table = nd.decontaminate(documents, questions, rule=rule)
+    pairs = list(zip(table["document"].to_pylist(), table["question"].to_pylist(), strict=True))
     assert pairs == naive.published(rule, documents, questions)
-    for row in found.to_pylist():
+    for row in table.to_pylist():
         assert row["rule"] == rule
         document = documents[row["document"]]
         assert document[row["start"] : row["end"]] == row["text"]
@@ -134,10 +134,10 @@ def test_words_stand_in_the_same_places_behind_any_ascii(
     behind = placed_words(np.frombuffer(before.encode() + text, np.uint8), words_cut(), 3)
     words = re.compile(r"\w+", re.ASCII)
     spans = [match.span() for match in words.finditer(before)]
-    found = list(zip(behind[0].tolist(), behind[1].tolist(), strict=True))
-    assert found[: len(spans)] == spans
+    result = list(zip(behind[0].tolist(), behind[1].tolist(), strict=True))
+    assert result[: len(spans)] == spans
     places = [[each + len(before) for each in ends.tolist()] for ends in alone[:2]]
-    assert found[len(spans) :] == list(zip(*places, strict=True))
+    assert result[len(spans) :] == list(zip(*places, strict=True))
     assert behind[2][len(spans) :].tolist() == alone[2].tolist()
 
 
@@ -154,9 +154,9 @@ def test_a_character_that_combines_changes_no_place_but_that_of_its_word() -> No
 @given(st.lists(st.booleans(), max_size=24))
 def test_the_segments_are_the_maximal_ones(covered: list[bool]) -> None:
     begins, ends, scores = maximal_segments(np.array(covered, np.bool_))
-    found = list(zip(begins.tolist(), ends.tolist(), strict=True))
-    assert found == naive.segments(covered)
-    assert scores.tolist() == [2 * sum(covered[a:b]) - (b - a) for a, b in found]
+    spans = list(zip(begins.tolist(), ends.tolist(), strict=True))
+    assert spans == naive.segments(covered)
+    assert scores.tolist() == [2 * sum(covered[a:b]) - (b - a) for a, b in spans]
 
 
 def test_any_number_of_threads_and_any_batches_give_the_same() -> None:

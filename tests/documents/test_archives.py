@@ -46,23 +46,23 @@ RECORDS = {
 
 
 def table() -> bytes:
-    made = io.BytesIO()
-    pq.write_table(pa.table({"text": [TEXT + " 2", "in a table of columns"]}), made)
-    return made.getvalue()
+    buffer = io.BytesIO()
+    pq.write_table(pa.table({"text": [TEXT + " 2", "in a table of columns"]}), buffer)
+    return buffer.getvalue()
 
 
 def zipped(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", method) as packed:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as packed:
         packed.mkdir("empty") if hasattr(packed, "mkdir") else None
         for name, data in files.items():
             packed.writestr(name, data)
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def tarred(files: dict[str, bytes], *more: tarfile.TarInfo, prefix: str = "./") -> bytes:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w") as packed:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as packed:
         folder = tarfile.TarInfo(prefix or "b")
         folder.type = tarfile.DIRTYPE
         packed.addfile(folder)
@@ -72,7 +72,7 @@ def tarred(files: dict[str, bytes], *more: tarfile.TarInfo, prefix: str = "./") 
             packed.addfile(info, io.BytesIO(data))
         for info in more:
             packed.addfile(info)
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarInfo:
@@ -113,14 +113,14 @@ def outcome(source: Path, folder: Path, **options: Any) -> dict[str, Any]:
     """
     folder.mkdir()
     tables = {name: folder / f"{name}.csv" for name in ("duplicates", "clusters")}
-    found = nd.dedup(source, f"{folder}/out/", **tables, **options, on_error="skip",
+    result = nd.dedup(source, f"{folder}/out/", **tables, **options, on_error="skip",
                      rejects=folder / "rejects.jsonl", similarity=0.9)  # fmt: skip
     written = {
         str(x.relative_to(folder)): x.read_bytes().replace(os.fsencode(source), b"IN")
         for x in sorted(folder.rglob("*"))
         if x.is_file() and not x.name.endswith(".options.json")
     }
-    return written | {"counts": (found.summary.read, found.summary.kept, found.summary.rejected)}
+    return written | {"counts": (result.summary.read, result.summary.kept, result.summary.rejected)}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -143,8 +143,8 @@ def test_addresses_lead_into_archives(tmp_path: Path, monkeypatch: pytest.Monkey
     assert {"r.zip/a.jsonl:2", "r.zip/part/b.csv:2"} <= {row["dropped"] for row in rows}
     assert read_document("r.zip/a.jsonl:2") == f"{TEXT} 0"
     assert read_document("t.tar.gz/b/c/other.txt") == "quite another text about tea"
-    found = nd.dedup([Path("t.tar.gz/b")], "inner/")
-    assert (found.summary.read, found.summary.kept) == (3, 2)
+    result = nd.dedup([Path("t.tar.gz/b")], "inner/")
+    assert (result.summary.read, result.summary.kept) == (3, 2)
     assert {str(x) for x in Path("inner").rglob("*.*")} == {"inner/again.txt", "inner/c/other.txt"}
     with pytest.raises(nd.DataError, match=r't\.tar\.gz: there is no "nowhere" in it'):
         nd.dedup(Path("t.tar.gz/nowhere"), "x/")
@@ -173,15 +173,15 @@ def test_links_within_an_archive_are_what_they_lead_to(tmp_path: Path) -> None:
     nd.dedup(path, f"{tmp_path}/out/", clusters=tmp_path / "c.jsonl", distance=0)
     rows = [json.loads(line) for line in (tmp_path / "c.jsonl").read_text().splitlines()]
     assert [row["id"] for row in rows] == ["a.txt", "a2.txt", "b/soft.txt", "hard.txt"]
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as packed:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as packed:
         packed.writestr("a.txt", "one")
         for name, target, mode in ("s", "a.txt", stat.S_IFLNK), ("p", "", stat.S_IFIFO):
             info = zipfile.ZipInfo(name)
             info.external_attr = (mode | 0o777) << 16
             packed.writestr(info, target)
     path = tmp_path / "in.zip"
-    path.write_bytes(made.getvalue())
+    path.write_bytes(buffer.getvalue())
     assert nd.dedup(path, f"{tmp_path}/out2/").summary.read == 2
 
 
@@ -248,8 +248,8 @@ def test_a_damaged_or_nested_entry_is_a_bad_record(tmp_path: Path) -> None:
     ):
         nd.dedup(path, f"{tmp_path}/out/")
     rejects = tmp_path / "rejects.jsonl"
-    found = nd.dedup(path, f"{tmp_path}/out/", on_error="skip", rejects=rejects)
-    assert (found.summary.kept, found.summary.rejected) == (2, 2)
+    result = nd.dedup(path, f"{tmp_path}/out/", on_error="skip", rejects=rejects)
+    assert (result.summary.kept, result.summary.rejected) == (2, 2)
     assert [json.loads(x)["file"] for x in rejects.read_text().splitlines()] == [
         f"{path}/a.txt", f"{path}/in.zip",
     ]  # fmt: skip
@@ -279,8 +279,8 @@ def test_a_header_of_a_tar_archive_does_not_fill_the_memory(tmp_path: Path) -> N
 def test_an_entry_longer_than_a_record_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "in.zip"
     path.write_bytes(zipped({"a.txt": b"x" * (17 << 20), "b.txt": b"short"}))
-    found = nd.dedup(path, f"{tmp_path}/out/", on_error="skip", memory="64M")
-    assert (found.summary.kept, found.summary.rejected) == (1, 1)
+    result = nd.dedup(path, f"{tmp_path}/out/", on_error="skip", memory="64M")
+    assert (result.summary.kept, result.summary.rejected) == (1, 1)
 
 
 def test_every_reader_takes_archives(tmp_path: Path) -> None:

@@ -50,32 +50,32 @@ def plainly(block: bytes, delimiter: str = ",") -> tuple[list[Any], list[int], l
     try:
         lines = [line.decode() for line in io.BytesIO(block).readlines()]
         reader = csv.reader(iter(lines), delimiter=delimiter, strict=True)
-        found, ends, begins, before = [], [], [], 0
+        fields, ends, begins, before = [], [], [], 0
         for row in reader:
             ends.append(sum(len(line.encode()) for line in lines[: reader.line_num]))
             if row:
                 if len(row) != WIDTH:
                     return None
                 picked = [row[i] for i in WANTED]
-                found.append((f"{picked[0]}\n{picked[1]}", picked[2], number(picked[3])))
+                fields.append((f"{picked[0]}\n{picked[1]}", picked[2], number(picked[3])))
                 begins.append(before)
             before = reader.line_num
     except (csv.Error, UnicodeDecodeError, BadRecordError):
         return None
-    return found, ends, begins
+    return fields, ends, begins
 
 
 def by_kernel(block: bytes, delimiter: str = ",") -> tuple[list[Any], list[int], list[int]] | None:
-    found = CsvFields(OPTIONS, delimiter, WIDTH, WANTED).find(block)
-    if found is None:
+    result = CsvFields(OPTIONS, delimiter, WIDTH, WANTED).find(block)
+    if result is None:
         return None
-    columns = found.columns
+    columns = result.columns
     arrays = (columns.texts, columns.ids, columns.numbers)
     for array in arrays:
         array.validate(full=True)
     rows = list(zip(*(array.to_pylist() for array in arrays), strict=True))
-    assert np.count_nonzero(found.accepted) == len(rows)
-    return rows, np.cumsum(found.lengths).tolist(), found.rows.tolist()
+    assert np.count_nonzero(result.accepted) == len(rows)
+    return rows, np.cumsum(result.lengths).tolist(), result.rows.tolist()
 
 
 @given(
@@ -107,9 +107,9 @@ def test_what_is_found_is_what_the_complete_parser_gives(
         at = data.draw(st.integers(0, len(block)))
         marks = st.sampled_from([b'"', b'""', b",", b"\n", b"\r", b"\r\n", b" ", b"x", b"\xff"])
         block[at : at + data.draw(st.integers(0, 3))] = data.draw(marks)
-    found = by_kernel(bytes(block))
-    if found is not None:
-        assert found == plainly(bytes(block[: found[1][-1]]))
+    result = by_kernel(bytes(block))
+    if result is not None:
+        assert result == plainly(bytes(block[: result[1][-1]]))
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_what_is_found_is_what_the_complete_parser_gives(
 )  # fmt: skip
 def test_what_is_odd_is_left_to_the_complete_parser(record: bytes) -> None:
     for block in (record, b"a,b,c,d,1\n" + record + b"\na,b,c,d,1\n"):
-        found = by_kernel(block)
-        assert found is None or found == plainly(block[: found[1][-1]])
+        result = by_kernel(block)
+        assert result is None or result == plainly(block[: result[1][-1]])
 
 
 @pytest.mark.parametrize("name", ["in.csv", "in.tsv", "in.csv.gz"])

@@ -46,21 +46,21 @@ ROWS: list[list[Any]] = [
 
 def book(path: Path, rows: list[list[Any]], *, others: int = 0, at: int = 0) -> Path:
     """Write a workbook whose first sheet is empty and whose second has rows from row `at`."""
-    with xlsxwriter.Workbook(path) as made:
+    with xlsxwriter.Workbook(path) as workbook:
         formats = {dt.date: "yyyy-mm-dd", dt.datetime: "yyyy-mm-dd hh:mm"}
-        shown = {kind: made.add_format({"num_format": form}) for kind, form in formats.items()}
-        made.add_worksheet("Cover")
-        sheet = made.add_worksheet("News")
+        styles = {kind: workbook.add_format({"num_format": form}) for kind, form in formats.items()}
+        workbook.add_worksheet("Cover")
+        sheet = workbook.add_worksheet("News")
         for y, row in enumerate(rows, at):
             for x, cell in enumerate(row):
-                if type(cell) in shown:
-                    sheet.write_datetime(y, x, cell, shown[type(cell)])
+                if type(cell) in styles:
+                    sheet.write_datetime(y, x, cell, styles[type(cell)])
                 elif isinstance(cell, str):
                     sheet.write_string(y, x, cell)
                 elif cell != "":
                     sheet.write(y, x, cell)
         for i in range(others):
-            made.add_worksheet(f"More{i}").write(0, 0, "x")
+            workbook.add_worksheet(f"More{i}").write(0, 0, "x")
     return path
 
 
@@ -169,19 +169,19 @@ def test_cells_far_apart_are_refused_before_room_is_made_for_those_between(
     last: tuple[int, int], tmp_path: Path
 ) -> None:
     path = tmp_path / "far.xlsx"
-    with xlsxwriter.Workbook(path) as made:
-        sheet = made.add_worksheet()
+    with xlsxwriter.Workbook(path) as workbook:
+        sheet = workbook.add_worksheet()
         sheet.write(0, 0, "text")
         sheet.write(*last, "x")
-    told = f"its cells reach to row {last[0] + 1:,} and column [A-Z]+, and of 134,217,728 cells"
-    with pytest.raises(DataError, match=told):
+    message = f"its cells reach to row {last[0] + 1:,} and column [A-Z]+, and of 134,217,728 cells"
+    with pytest.raises(DataError, match=message):
         nd.dedup(path, f"{tmp_path}/out.xlsx")
 
 
 def test_a_place_across_two_blocks_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "far.xlsx"
-    with xlsxwriter.Workbook(path) as made:
-        made.add_worksheet().write(1_048_575, 16_383, "x")
+    with xlsxwriter.Workbook(path) as workbook:
+        workbook.add_worksheet().write(1_048_575, 16_383, "x")
     for size in (17, 18, 19, 23, 1000):
         monkeypatch.setattr("neardup.documents.sheet_sizes._BLOCK_BYTES", size)
         with pytest.raises(DataError, match="its cells reach to row 1,048,576 and column XFD"):
@@ -313,8 +313,8 @@ SHEET = "xl/worksheets/sheet1.xml"
 def shared(path: Path, strings: list[str], cells: list[str]) -> Path:
     """A workbook of strings, and of a row for each cell of XML."""
     rows = "".join(f'<row r="{i}">{cell}</row>' for i, cell in enumerate(cells, 1))
-    with xlsxwriter.Workbook(path) as made:
-        made.add_worksheet().write_string(0, 0, "text")
+    with xlsxwriter.Workbook(path) as workbook:
+        workbook.add_worksheet().write_string(0, 0, "text")
     with zipfile.ZipFile(path) as packed:
         parts = {name: packed.read(name) for name in packed.namelist()}
     items = "".join(f"<si><t>{text}</t></si>" for text in strings)
@@ -415,8 +415,8 @@ def test_xlsb_counts_shared_strings(tmp_path: Path, monkeypatch: pytest.MonkeyPa
                 packed.writestr(name, parts.get(name, strings))
         for block in (7, 64, 1 << 20):
             monkeypatch.setattr("neardup.documents.sheet_sizes._BLOCK_BYTES", block)
-            found = read_sheet("in.xlsb", path.read_bytes(), None, 29 * 900 + 1000)
-            assert found.rows == [["y" * 900]] * 29
+            sheet = read_sheet("in.xlsb", path.read_bytes(), None, 29 * 900 + 1000)
+            assert sheet.rows == [["y" * 900]] * 29
             with pytest.raises(DataError, match=LONGER):
                 read_sheet("in.xlsb", path.read_bytes(), None, 29 * 900 - 1)
     cells = [(0, 0, "text"), *((i, 0, "b" * 90) for i in range(1, 40))]
@@ -493,8 +493,8 @@ def test_a_sheet_of_many_columns_is_read(tmp_path: Path) -> None:
     path = tmp_path / "wide.xlsx"
     row = [SAME, *range(16_000)]
     path.write_bytes(workbook(str(path), [f"c{i}" for i in range(16_001)], [row]))
-    found = read_sheet("wide.xlsx", path.read_bytes())
-    assert found.rows == [row]
+    sheet = read_sheet("wide.xlsx", path.read_bytes())
+    assert sheet.rows == [row]
 
 
 def test_a_damaged_workbook_is_an_error_or_read(tmp_path: Path) -> None:
@@ -522,8 +522,8 @@ def test_cells_come_back_as_they_were_written(rows: list[list[Any]]) -> None:
     full = [["id", *row] for row in rows]
     read = read_sheet("w.xlsx", workbook("w.xlsx", ["one", "two", "three"], full))
     assert read.header == ["one", "two", "three"]
-    for found, wanted in zip(read.rows, full, strict=True):
-        for value, given_value in zip(found, wanted, strict=True):
+    for actual, expected in zip(read.rows, full, strict=True):
+        for value, given_value in zip(actual, expected, strict=True):
             is_float = isinstance(given_value, float)
             assert value == (pytest.approx(given_value, rel=1e-15) if is_float else given_value)
     table = as_table(read.header, read.rows)

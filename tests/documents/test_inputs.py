@@ -42,18 +42,18 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         monkeypatch.setattr(sys, "argv", ["neardup", *map(str, arguments)])
         with pytest.raises(SystemExit) as stopped:
             main()
-        shown = capsys.readouterr().err
-        assert stopped.value.code == code, shown
+        message = capsys.readouterr().err
+        assert stopped.value.code == code, message
         if code:
-            assert shown.splitlines()[-1].startswith("neardup: ")
-        return shown
+            assert message.splitlines()[-1].startswith("neardup: ")
+        return message
 
     return call
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
 def jsonl(*rows: dict[str, Any]) -> bytes:
@@ -113,9 +113,9 @@ def test_kept_arrow_rows_keep_schema_and_kind_and_are_compressed(
     data = out.read_bytes()
     assert data.startswith(b"ARROW1") == (kind == "file")
     expected = TABLE.take([0, 1, 3])
-    found = arrow_table(data, kind)
-    assert found.schema.equals(TABLE.schema, check_metadata=True)
-    assert found.to_pylist() == expected.to_pylist()
+    table = arrow_table(data, kind)
+    assert table.schema.equals(TABLE.schema, check_metadata=True)
+    assert table.to_pylist() == expected.to_pylist()
     assert orjson.loads((tmp_path / "d.jsonl").read_bytes())["dropped"] == "3"
     messages = pa.ipc.MessageReader.open_stream(data[8 * (kind == "file") :])
     rows = next(x for x in messages if x.type == "record batch")
@@ -138,8 +138,8 @@ def test_a_damaged_arrow_file_is_a_data_error(tmp_path: Path, run: Run, kind: st
     path = tmp_path / "in.arrow"
     for data in (b"", b"nonsense, not Arrow", whole[: len(whole) // 2]):
         path.write_bytes(data)
-        shown = run("dedup", path, "-o", tmp_path / "out.arrow", code=1)
-        assert "not a readable Arrow file" in shown
+        message = run("dedup", path, "-o", tmp_path / "out.arrow", code=1)
+        assert "not a readable Arrow file" in message
     assert list(files_in(tmp_path)) == ["in.arrow"]
 
 
@@ -155,10 +155,10 @@ def test_arrow_files_are_joined_unless_their_dictionaries_or_schemas_differ(
     run("dedup", tmp_path / "1.arrow", tmp_path / "2.arrow", "-o", out)
     assert arrow_table(out.read_bytes(), "file")["text"].to_pylist() == ["a", "b", "c", "d"]
     both = (tmp_path / "1.ipc", tmp_path / "2.ipc")
-    shown = run("dedup", *both, "-o", tmp_path / "no.ipc", code=2)
-    assert "write to a folder" in shown
-    shown = run("dedup", tmp_path / "1.arrow", both[1], "-o", tmp_path / "no.ipc", code=2)
-    assert "differ in their schema" in shown
+    message = run("dedup", *both, "-o", tmp_path / "no.ipc", code=2)
+    assert "write to a folder" in message
+    message = run("dedup", tmp_path / "1.arrow", both[1], "-o", tmp_path / "no.ipc", code=2)
+    assert "differ in their schema" in message
     assert not (tmp_path / "no.ipc").exists()
 
 
@@ -180,8 +180,8 @@ def test_each_file_of_a_folder_is_a_document(tmp_path: Path, run: Run) -> None:
     assert files_in(out) == {name: before[name] for name in ("a/other", "b.txt", "empty.txt")}
     row = orjson.loads(table.read_bytes())
     assert (row["dropped"], row["kept"]) == ("sub/deep/a.md", "b.txt")
-    shown = run("dedup", docs, "-o", out, code=2)
-    assert "is not empty" in shown
+    message = run("dedup", docs, "-o", out, code=2)
+    assert "is not empty" in message
     names = [".d.jsonl.options.json", "d.jsonl", "docs", "new"]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
 
@@ -199,15 +199,15 @@ def test_longest_text_file_is_kept_and_compressed_ones_are_read(tmp_path: Path, 
 
 def test_text_files_need_a_folder_and_have_no_fields(tmp_path: Path, run: Run) -> None:
     path = put(tmp_path / "a.txt", LONG.encode())
-    shown = run("dedup", path, "-o", tmp_path / "out.txt", code=2)
-    assert "name a folder" in shown
+    message = run("dedup", path, "-o", tmp_path / "out.txt", code=2)
+    assert "name a folder" in message
     out = f"{tmp_path}/out/"
     for option in (["--id", "x"], ["--text", "x"], ["--within", "x"], ["--keep", "max:x"]):
-        shown = run("dedup", path, "-o", out, *option, code=2)
-        assert "text files have no fields" in shown
+        message = run("dedup", path, "-o", out, *option, code=2)
+        assert "text files have no fields" in message
     twin = put(tmp_path / "sub" / "a.txt", LONG.encode())
-    shown = run("dedup", path, twin, "-o", out, code=2)
-    assert "2 files are both named a.txt; name the folder" in shown
+    message = run("dedup", path, twin, "-o", out, code=2)
+    assert "2 files are both named a.txt; name the folder" in message
     assert sorted(files_in(tmp_path)) == ["a.txt", "sub/a.txt"]
 
 
@@ -215,10 +215,10 @@ def test_a_text_file_that_is_not_utf8_is_named_with_its_line(tmp_path: Path, run
     docs = tmp_path / "docs"
     put(docs / "a.txt", LONG.encode())
     put(docs / "b.txt", b"fine\nbad \xff\n")
-    shown = run("dedup", docs, "-o", f"{tmp_path}/out/", code=1)
+    message = run("dedup", docs, "-o", f"{tmp_path}/out/", code=1)
     assert (
         f"{docs}/b.txt:2: not UTF-8 (byte 10 of the file), it looks like cp1252; pass --enc"
-        in shown
+        in message
     )
     rejects = tmp_path / "rejects.jsonl"
     options = ("--on-error", "skip", "--rejects", rejects)
@@ -250,8 +250,8 @@ def test_a_folder_of_records_keeps_relative_paths_and_compression(tmp_path: Path
     put(shards / "x" / "1.jsonl.gz", gzip.compress(texts(LONG, "one")))
     put(shards / "y" / "1.jsonl.gz", gzip.compress(texts("two", LONG)))
     run("dedup", shards, "-o", f"{tmp_path}/out/deep/", "--duplicates", tmp_path / "d.jsonl")
-    found = files_in(tmp_path / "out" / "deep")
-    assert {name: gzip.decompress(data) for name, data in found.items()} == {
+    paths = files_in(tmp_path / "out" / "deep")
+    assert {name: gzip.decompress(data) for name, data in paths.items()} == {
         "x/1.jsonl.gz": texts(LONG, "one"),
         "y/1.jsonl.gz": texts("two"),
     }
@@ -278,22 +278,22 @@ def test_records_and_documents_do_not_mix(tmp_path: Path, run: Run) -> None:
     put(tmp_path / "in" / "a.jsonl", texts("one"))
     put(tmp_path / "in" / "README", LONG.encode())
     out = f"{tmp_path}/out/"
-    shown = run("dedup", tmp_path / "in", "-o", out, code=2)
-    assert "a.jsonl holds records, and" in shown
-    assert "README is one document" in shown
+    message = run("dedup", tmp_path / "in", "-o", out, code=2)
+    assert "a.jsonl holds records, and" in message
+    assert "README is one document" in message
     run("dedup", tmp_path / "in", "-o", out, "--format", "text")
     assert files_in(tmp_path / "out") == files_in(tmp_path / "in")
-    shown = run("dedup", tmp_path / "in" / "README", "-o", f"{tmp_path}/2/", code=2)
-    assert "pass --format text" in shown
-    shown = run("dedup", tmp_path / "in", "-o", out, "--format", "xml", code=2)
-    assert "unknown format 'xml'" in shown
+    message = run("dedup", tmp_path / "in" / "README", "-o", f"{tmp_path}/2/", code=2)
+    assert "pass --format text" in message
+    message = run("dedup", tmp_path / "in", "-o", out, "--format", "xml", code=2)
+    assert "unknown format 'xml'" in message
 
 
 def test_a_folder_without_documents_is_a_data_error(tmp_path: Path, run: Run) -> None:
     (tmp_path / "in" / "sub").mkdir(parents=True)
     put(tmp_path / "in" / ".hidden", b"")
-    shown = run("dedup", tmp_path / "in", "-o", f"{tmp_path}/out/", code=1)
-    assert "in: the folder has no documents" in shown
+    message = run("dedup", tmp_path / "in", "-o", f"{tmp_path}/out/", code=1)
+    assert "in: the folder has no documents" in message
 
 
 def test_a_file_name_that_is_not_utf8_is_escaped(tmp_path: Path, run: Run) -> None:
@@ -313,8 +313,8 @@ def test_more_shards_than_open_files_allowed(tmp_path: Path, run: Run) -> None:
     for i in range(200):
         put(tmp_path / "in" / f"{i:03}.jsonl", texts(f"document number {i}"))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    held = len(os.listdir("/dev/fd"))  # noqa: PTH208  # those of the tests before
-    resource.setrlimit(resource.RLIMIT_NOFILE, (held + 60, hard))
+    open_files = len(os.listdir("/dev/fd"))  # noqa: PTH208  # those of the tests before
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_files + 60, hard))
     try:
         run("dedup", tmp_path / "in", "-o", f"{tmp_path}/out/", "--distance", "0")
     finally:
@@ -393,13 +393,13 @@ def test_folders_and_patterns_behind_a_uri(run: Run, memory: Any) -> None:
 
 def test_a_uri_that_cannot_be_is_one_clear_line(tmp_path: Path, run: Run, memory: Any) -> None:
     out = tmp_path / "out.jsonl"
-    shown = run("dedup", "memory://none/a.jsonl", "-o", out, code=3)
-    assert "cannot read memory://none/a.jsonl: No such file" in shown
-    shown = run("dedup", "nonsense://none/a.jsonl", "-o", out, code=2)
-    assert "Protocol not known" in shown
+    message = run("dedup", "memory://none/a.jsonl", "-o", out, code=3)
+    assert "cannot read memory://none/a.jsonl: No such file" in message
+    message = run("dedup", "nonsense://none/a.jsonl", "-o", out, code=2)
+    assert "Protocol not known" in message
     memory.pipe("/in/a.jsonl", texts(LONG, LONG))
-    shown = run("dedup", "memory://in/a.jsonl", "-o", "memory:///in/a.jsonl", code=2)
-    assert "is an input" in shown
+    message = run("dedup", "memory://in/a.jsonl", "-o", "memory:///in/a.jsonl", code=2)
+    assert "is an input" in message
     assert memory.cat("/in/a.jsonl") == texts(LONG, LONG)
     memory.pipe("/in/b.jsonl", b"{broken\n")
     memory.pipe("/in/d.csv", b"old")
@@ -448,8 +448,8 @@ def test_a_uri_of_a_local_file_is_that_file(tmp_path: Path, run: Run) -> None:
     put(tmp_path / "a.jsonl", texts(LONG, LONG))
     run("dedup", f"file://{tmp_path}/a.jsonl", "-o", f"file://{tmp_path}/out.jsonl")
     assert (tmp_path / "out.jsonl").read_bytes() == texts(LONG)
-    shown = run("dedup", f"file://{tmp_path}/a.jsonl", "-o", tmp_path / "a.jsonl", code=2)
-    assert "is an input" in shown
+    message = run("dedup", f"file://{tmp_path}/a.jsonl", "-o", tmp_path / "a.jsonl", code=2)
+    assert "is an input" in message
 
 
 def test_without_fsspec_the_error_says_what_to_install(
@@ -463,8 +463,8 @@ def test_without_fsspec_the_error_says_what_to_install(
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", refusing)
-    shown = run("dedup", "s3://bucket/a.jsonl", "-o", tmp_path / "out.jsonl", code=2)
-    assert "s3:// needs fsspec; install it: pip install 'neardup[s3]'" in shown
+    message = run("dedup", "s3://bucket/a.jsonl", "-o", tmp_path / "out.jsonl", code=2)
+    assert "s3:// needs fsspec; install it: pip install 'neardup[s3]'" in message
 
 
 @pytest.fixture(scope="module")
@@ -514,8 +514,8 @@ def test_a_whole_run_on_s3(s3: Any, run: Run) -> None:
     s3.invalidate_cache()
     assert gzip.decompress(s3.cat("news/out/x/1.jsonl.gz")) == texts(LONG, "one")
     assert gzip.decompress(s3.cat("news/out/y/1.jsonl.gz")) == texts("two")
-    found = pq.read_table(pa.BufferReader(s3.cat("news/d.parquet"))).to_pylist()
-    assert found[0]["dropped"] == "s3://news/in/y/1.jsonl.gz:2"
+    table = pq.read_table(pa.BufferReader(s3.cat("news/d.parquet"))).to_pylist()
+    assert table[0]["dropped"] == "s3://news/in/y/1.jsonl.gz:2"
     assert orjson.loads(s3.cat("news/r.jsonl"))["record"] == "{broken"
 
 
@@ -533,11 +533,11 @@ def test_parquet_and_text_files_on_s3(s3: Any, run: Run, tmp_path: Path) -> None
 
 def test_what_is_not_on_s3_is_one_clear_line(s3: Any, run: Run, tmp_path: Path) -> None:
     for path in ("s3://news/none.jsonl", "s3://no-such-bucket/a.jsonl"):
-        shown = run("dedup", path, "-o", tmp_path / "out.jsonl", code=3)
-        assert f"cannot read {path}: No such file or directory" in shown
+        message = run("dedup", path, "-o", tmp_path / "out.jsonl", code=3)
+        assert f"cannot read {path}: No such file or directory" in message
     s3.pipe("news/a.jsonl", texts(LONG))
-    shown = run("dedup", "s3://news/a.jsonl", "-o", "s3://no-such-bucket/out.jsonl", code=3)
-    assert "cannot write s3://no-such-bucket/out.jsonl: " in shown
+    message = run("dedup", "s3://news/a.jsonl", "-o", "s3://no-such-bucket/out.jsonl", code=3)
+    assert "cannot write s3://no-such-bucket/out.jsonl: " in message
 
 
 # Fields
@@ -613,9 +613,9 @@ def test_numbers_of_json_lines(tmp_path: Path, value: Any, expected: float | Non
 @pytest.mark.parametrize("value", ["7", True, [1]])
 def test_what_is_no_number_is_a_bad_record(tmp_path: Path, run: Run, value: Any) -> None:
     path = put(tmp_path / "a.jsonl", jsonl({"text": "t", "n": 1}, {"text": "t", "n": value}))
-    shown = run("dedup", path, "-o", tmp_path / "o.jsonl", "--keep", "max:n", code=1)
-    assert "a.jsonl:2: n is a" in shown
-    assert "not a number" in shown
+    message = run("dedup", path, "-o", tmp_path / "o.jsonl", "--keep", "max:n", code=1)
+    assert "a.jsonl:2: n is a" in message
+    assert "not a number" in message
 
 
 def test_numbers_of_csv(tmp_path: Path) -> None:
@@ -631,8 +631,8 @@ def test_numbers_of_csv(tmp_path: Path) -> None:
 def test_a_keep_without_a_field_is_refused(tmp_path: Path, run: Run) -> None:
     path = put(tmp_path / "a.jsonl", texts("one"))
     for keep in ("max:", "best", "max"):
-        shown = run("dedup", path, "-o", tmp_path / "o.jsonl", "--keep", keep, code=2)
-        assert "max:FIELD, min:FIELD" in shown
+        message = run("dedup", path, "-o", tmp_path / "o.jsonl", "--keep", keep, code=2)
+        assert "max:FIELD, min:FIELD" in message
 
 
 def test_tables_in_memory_have_the_same_fields() -> None:
@@ -692,8 +692,8 @@ def test_groups_equal_the_plain_definition(
     for row in masked:
         words[row] = np.ma.masked
     groups = np.array([group for _, group in rows], np.int32)
-    found = greedy(words, np.array(order, np.int64), distance, 64, groups=groups)
-    assert found.tolist() == plain_greedy(values, numbers, list(order), distance)
+    kept_by = greedy(words, np.array(order, np.int64), distance, 64, groups=groups)
+    assert kept_by.tolist() == plain_greedy(values, numbers, list(order), distance)
     labels = components(words, distance, 64, groups=groups)
     assert labels.tolist() == plain_components(values, numbers, distance)
 

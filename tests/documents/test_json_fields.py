@@ -71,7 +71,7 @@ def joined(parts: list[bytes], *, ends: bool) -> bytes:
 
 def plainly(block: bytes) -> tuple[list[Any], list[int], list[bool]] | None:
     """What orjson makes of whole lines; None if one of them is no good record."""
-    found: list[Any] = []
+    result: list[Any] = []
     accepted = []
     rows = io.BytesIO(block).readlines()
     for line in rows:
@@ -90,20 +90,20 @@ def plainly(block: bytes) -> tuple[list[Any], list[int], list[bool]] | None:
             group = None if site is None else str(site).lower() if site in (True, False) else site
             group = str(group) if type(site) is int else group
             number = None if score is None else float(score)
-            found.append((f"{text}\n{title}", str(identity), group, number))
-    return found, [len(line) for line in rows], accepted
+            result.append((f"{text}\n{title}", str(identity), group, number))
+    return result, [len(line) for line in rows], accepted
 
 
 def by_kernel(block: bytes) -> tuple[list[Any], list[int], list[bool]] | None:
-    found = JsonFields(OPTIONS).find(block)
-    if found is None:
+    result = JsonFields(OPTIONS).find(block)
+    if result is None:
         return None
-    columns = found.columns
+    columns = result.columns
     arrays = (columns.texts, columns.ids, columns.within, columns.numbers)
     for array in arrays:
         array.validate(full=True)
     rows = list(zip(*(array.to_pylist() for array in arrays), strict=True))
-    return rows, found.lengths.tolist(), found.accepted.tolist()
+    return rows, result.lengths.tolist(), result.accepted.tolist()
 
 
 @given(st.lists(lines(good) | st.sampled_from([b"", b" \t\r"]), max_size=6), st.booleans())
@@ -121,8 +121,8 @@ def test_what_is_found_is_what_the_complete_parser_gives(
         at = data.draw(st.integers(0, len(block)))
         new = data.draw(st.binary(max_size=3) | st.sampled_from(MARKS))
         block[at : at + data.draw(st.integers(0, 3))] = new
-    found = by_kernel(bytes(block))
-    assert found is None or found == plainly(bytes(block))
+    result = by_kernel(bytes(block))
+    assert result is None or result == plainly(bytes(block))
 
 
 MARKS = [
@@ -212,12 +212,12 @@ def test_threads_tell_what_is_wrong_first_and_where(
         return str(caught.value)
 
     path.write_bytes(gzip.compress(b"".join(lines))[:-9_000])
-    found = re.match(r".*in\.jsonl\.gz:(\d+): the gzip stream is broken near here", failure())
-    assert found is not None
-    assert 1_000 < int(found[1]) < 50_000
-    lines[int(found[1]) - 20] = b"bad\n"
+    match = re.match(r".*in\.jsonl\.gz:(\d+): the gzip stream is broken near here", failure())
+    assert match is not None
+    assert 1_000 < int(match[1]) < 50_000
+    lines[int(match[1]) - 20] = b"bad\n"
     path.write_bytes(gzip.compress(b"".join(lines))[:-9_000])
-    assert f"in.jsonl.gz:{int(found[1]) - 19}: not valid JSON" in failure()
+    assert f"in.jsonl.gz:{int(match[1]) - 19}: not valid JSON" in failure()
 
 
 def test_bad_lines_behind_found_ones_are_written_down(

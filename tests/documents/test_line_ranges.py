@@ -80,19 +80,19 @@ def read(path: Path, workers: int, record_bytes: int) -> dict[str, Any]:
     )
     (source,) = open_sources([str(path)])
     rejected, kept = path.parent / "rejected.jsonl", path.parent / "kept.jsonl"
-    found: dict[str, Any] = {"texts": [], "ids": [], "rows": [], "batches": []}
+    columns: dict[str, Any] = {"texts": [], "ids": [], "rows": [], "batches": []}
     with Rejects(str(rejected)) as rejects:
         for batch in source.batches(options, rejects):
-            found["texts"] += batch.texts.to_pylist()
-            found["ids"] += batch.ids.to_pylist()  # type: ignore[union-attr]
-            found["rows"] += batch.rows.tolist()
-            found["batches"].append((len(batch.texts), batch.nbytes))
-    keep = np.arange(len(found["rows"])) % 3 != 1
+            columns["texts"] += batch.texts.to_pylist()
+            columns["ids"] += batch.ids.to_pylist()  # type: ignore[union-attr]
+            columns["rows"] += batch.rows.tolist()
+            columns["batches"].append((len(batch.texts), batch.nbytes))
+    keep = np.arange(len(columns["rows"])) % 3 != 1
     with OutputSet() as outputs:
         source.write_kept(keep, outputs.create(str(kept)))
         outputs.commit()
-    found["rejected"] = rejected.read_bytes() if rejected.exists() else b""
-    return found | {"kept": kept.read_bytes(), "read": source.bytes_read}
+    columns["rejected"] = rejected.read_bytes() if rejected.exists() else b""
+    return columns | {"kept": kept.read_bytes(), "read": source.bytes_read}
 
 
 KINDS = st.sampled_from(["good", "good", "good", "blank", "bad", "long", "escaped", "null"])

@@ -180,8 +180,8 @@ def test_the_budget_says_how_long_a_record_may_be(tmp_path: Path) -> None:
     out = str(tmp_path / "out.jsonl")
     with pytest.raises(nd.DataError, match=r"in\.jsonl:2: a record is too long: at most 16\.8 MB"):
         nd.dedup([str(tmp_path / "in.jsonl")], out, memory="64M")
-    found = nd.dedup([str(tmp_path / "in.jsonl")], out, memory="64M", on_error="skip").summary
-    assert (found.kept, found.rejected) == (1, 1)
+    summary = nd.dedup([str(tmp_path / "in.jsonl")], out, memory="64M", on_error="skip").summary
+    assert (summary.kept, summary.rejected) == (1, 1)
     assert nd.dedup([str(tmp_path / "in.jsonl")], out, memory="1G").summary.kept == 2
 
 
@@ -221,7 +221,7 @@ def test_a_row_of_very_many_lines_takes_memory_for_its_bytes(tmp_path: Path) -> 
     assert [x for batch in batches for x in batch.texts.to_pylist()] == [text, "two", "a\nb"]
     assert [x for batch in batches for x in batch.rows.tolist()] == [2, lines + 3, lines + 4]
     with find_input(str(tmp_path / "in.csv")).open() as reader:
-        held = CsvLines(reader, 1 << 20, passes=True)
-        assert (held.row(), held.row()) == (["id", "text"], ["1", text])
-        assert len(held.record) <= 1 << 16
-        assert b"".join(held.record) == f'1,"{text}"\n'.encode()
+        rows = CsvLines(reader, 1 << 20, passes=True)
+        assert (rows.row(), rows.row()) == (["id", "text"], ["1", text])
+        assert len(rows.record) <= 1 << 16
+        assert b"".join(rows.record) == f'1,"{text}"\n'.encode()

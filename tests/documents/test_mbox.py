@@ -24,11 +24,11 @@ HEAD = b"From a@b.c Mon Jan  1 00:00:00 2024\n"
 
 
 def message(subject: str, body: str, date: str = "Mon, 1 Jan 2024 10:00:00 +0000") -> bytes:
-    made = EmailMessage()
-    made["Subject"], made["From"], made["Date"] = subject, "Ümit <u@x.org>", date
-    made["Message-ID"] = f"<{subject}@x.org>"
-    made.set_content(body)
-    return HEAD + bytes(made) + b"\n"
+    message = EmailMessage()
+    message["Subject"], message["From"], message["Date"] = subject, "Ümit <u@x.org>", date
+    message["Message-ID"] = f"<{subject}@x.org>"
+    message.set_content(body)
+    return HEAD + bytes(message) + b"\n"
 
 
 def records(data: bytes, folder: Path, **options: Any) -> list[Any]:
@@ -40,14 +40,14 @@ def records(data: bytes, folder: Path, **options: Any) -> list[Any]:
 
 
 def test_fields_of_a_message() -> None:
-    made = EmailMessage()
-    made["Subject"], made["From"] = "Grüße und\n Küsse".replace("\n", ""), "Ümit <u@x.org>"
-    made["To"], made["Date"] = "a@b.c, d@e.f", "Tue, 02 Jan 2024 10:00:00 -0500"
-    made.set_content("plain körper\n")
-    made.add_alternative("<p>page</p>", subtype="html")
-    made.add_attachment(b"\0", "image", "png", filename="Übersicht.png")
-    found = message_record(HEAD + bytes(made), "in.mbox:7")
-    assert found == {
+    message = EmailMessage()
+    message["Subject"], message["From"] = "Grüße und\n Küsse".replace("\n", ""), "Ümit <u@x.org>"
+    message["To"], message["Date"] = "a@b.c, d@e.f", "Tue, 02 Jan 2024 10:00:00 -0500"
+    message.set_content("plain körper\n")
+    message.add_alternative("<p>page</p>", subtype="html")
+    message.add_attachment(b"\0", "image", "png", filename="Übersicht.png")
+    record = message_record(HEAD + bytes(message), "in.mbox:7")
+    assert record == {
         "id": "in.mbox:7", "subject": "Grüße und Küsse", "from": "Ümit <u@x.org>",
         "to": "a@b.c, d@e.f", "date": "2024-01-02T10:00:00-05:00",
         "text": "Grüße und Küsse\nplain körper", "body": "plain körper",
@@ -77,16 +77,16 @@ def test_broken_encodings_are_survived(data: bytes, text: str) -> None:
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_a_message_or_a_bad_record(data: bytes) -> None:
-    found = message_record(b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n" + data, "")
-    assert isinstance(found["text"].encode(), bytes)
+    record = message_record(b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n" + data, "")
+    assert isinstance(record["text"].encode(), bytes)
 
 
 def subjects(path: Path | str) -> list[str]:
     """As Python's mailbox reads them."""
     box = mailbox.mbox(path)
-    found = [each["subject"] for each in box]
+    result = [each["subject"] for each in box]
     box.close()
-    return found
+    return result
 
 
 BODY = st.lists(st.sampled_from(["", "From here", "a", " From", "\r", ">From "]), max_size=5)
@@ -126,9 +126,9 @@ def test_the_newest_of_a_thread_is_kept(tmp_path: Path) -> None:
     path, other = tmp_path / "in.mbox", tmp_path / "b.mbox.gz"
     path.write_bytes(first + later[:-2])  # no line end
     other.write_bytes(gzip.compress(undated + message("four", "something else about tea")))
-    found = nd.dedup([path, other], tmp_path / "kept.mbox", text="body", id="id",
+    result = nd.dedup([path, other], tmp_path / "kept.mbox", text="body", id="id",
                      keep="newest:date", duplicates=tmp_path / "d.jsonl")  # fmt: skip
-    assert found.summary.kept == 2
+    assert result.summary.kept == 2
     rows = [json.loads(x) for x in (tmp_path / "d.jsonl").read_text().splitlines()]
     assert [(row["dropped"], row["kept"]) for row in rows] == [
         ("<one@x.org>", "<two@x.org>"), ("<three@x.org>", "<two@x.org>"),

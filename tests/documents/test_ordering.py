@@ -240,15 +240,15 @@ def test_numbers_in_one_input_and_dates_in_another_are_refused(
 
 
 def tables() -> list[Any]:
-    made: list[Any] = [pa.table({"text": [TEXT] * 4, "at": pa.array(AT, pa.timestamp("ns"))})]
-    made.append(pa.table({"text": [TEXT] * 4, "at": [x and x.isoformat() for x in AT]}))
+    result: list[Any] = [pa.table({"text": [TEXT] * 4, "at": pa.array(AT, pa.timestamp("ns"))})]
+    result.append(pa.table({"text": [TEXT] * 4, "at": [x and x.isoformat() for x in AT]}))
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    made.append(made[0].to_pandas())
-    made.append(made[1].to_pandas())
-    made.append(pandas.DataFrame({"text": [TEXT] * 4, "at": [x and x.date() for x in AT]}))
-    made.append(polars.from_arrow(made[0]))
-    made.append(polars.from_arrow(made[1]))
-    return made
+    result.append(result[0].to_pandas())
+    result.append(result[1].to_pandas())
+    result.append(pandas.DataFrame({"text": [TEXT] * 4, "at": [x and x.date() for x in AT]}))
+    result.append(polars.from_arrow(result[0]))
+    result.append(polars.from_arrow(result[1]))
+    return result
 
 
 def test_the_newest_and_the_oldest_of_tables_in_memory_are_kept() -> None:

@@ -63,10 +63,10 @@ def kept_through(source: Any, path: Path, out: Path, keep: list[bool], **options
     return out.read_bytes()
 
 
-def texts_of(path: Path, told: InputFormat | str | None = None, **options: Any) -> list[str]:
-    (source,) = open_sources([str(path)], None, told)
-    found = (batch.texts.to_pylist() for batch in source.batches(ReadOptions(**options)))
-    return [text for texts in found for text in texts]
+def texts_of(path: Path, hints: InputFormat | str | None = None, **options: Any) -> list[str]:
+    (source,) = open_sources([str(path)], None, hints)
+    result = (batch.texts.to_pylist() for batch in source.batches(ReadOptions(**options)))
+    return [text for texts in result for text in texts]
 
 
 # HTML
@@ -99,9 +99,9 @@ def test_fields_and_texts_are_extracted_if_asked(tmp_path: Path, extract: str, f
         pytest.importorskip("resiliparse")
     rows = [{"text": text} for text in [*PAGES.values(), "3 < 4 & 5"]]
     path = put(tmp_path / "in.jsonl", b"".join(orjson.dumps(row) + b"\n" for row in rows))
-    found = texts_of(path, extract=extract)
-    assert found[0].startswith(first)
-    assert found[-1] == "3 < 4 & 5"
+    texts = texts_of(path, extract=extract)
+    assert texts[0].startswith(first)
+    assert texts[-1] == "3 < 4 & 5"
     assert nd.dedup([row["text"] for row in rows], extract=extract).summary.read == 5
     kept = kept_through(None, path, tmp_path / "out.jsonl", [True] * 5, extract=extract)
     assert kept == path.read_bytes()
@@ -123,8 +123,8 @@ def test_the_main_content_is_that_of_trafilatura_if_asked(
     main_extractor.cache_clear()
     for name in ("tea", "milk"):
         put(tmp_path / "pages" / f"{name}.html", page(name))
-    found = texts_of(tmp_path / "pages", extract="trafilatura")
-    assert found == [visible_text(page("milk")), "TEA"]
+    texts = texts_of(tmp_path / "pages", extract="trafilatura")
+    assert texts == [visible_text(page("milk")), "TEA"]
     (note,) = nd.dedup(tmp_path / "pages", extract="trafilatura").summary.notes
     assert "of 2 HTML texts the main content was compared (--extract trafilatura)" in note
     with nd.Index(similarity=0.8, recipe=nd.Recipe(), extract="trafilatura") as index:
@@ -140,9 +140,9 @@ def test_trafilatura_takes_menus_out_and_is_quiet(capfd: pytest.CaptureFixture[s
     sentence = "The harbour opened again on Monday after three days of storm. "
     article = "".join(f"<p>{n}. {sentence * 4}</p>" for n in range(5))
     extract = main_extractor("trafilatura")
-    found = extract(f"<html><body><nav><ul>{menu}</ul></nav><article>{article}</article></body>")
-    assert "harbour" in found
-    assert "Section" not in found
+    texts = extract(f"<html><body><nav><ul>{menu}</ul></nav><article>{article}</article></body>")
+    assert "harbour" in texts
+    assert "Section" not in texts
     assert extract("<p>\x00</p>").strip("\x00") == ""
     assert capfd.readouterr() == ("", "")
 
@@ -204,8 +204,8 @@ def test_the_visible_text_of_written_markup_is_what_was_written(parts: Any) -> N
         source += f"<{tag}>{html.escape(text)}</{name}>"
         expected += text if is_inline else f"\n{text}\n"
     lines = (" ".join(line.split()) for line in expected.split("\n"))
-    found = [line.strip() for line in visible_text(source).split("\n")]
-    assert [x for x in found if x] == [line for line in lines if line]
+    actual = [line.strip() for line in visible_text(source).split("\n")]
+    assert [x for x in actual if x] == [line for line in lines if line]
 
 
 @pytest.mark.parametrize(
@@ -247,18 +247,18 @@ def test_kept_records_of_another_encoding_keep_their_bytes(
     pack = gzip.compress if ending else bytes
     path = put(tmp_path / f"in.csv{ending}", pack(data))
     has_mark = encoding in {"utf-16", "utf-32"}
-    told = None if has_mark else InputFormat(encoding=encoding)
+    hints = None if has_mark else InputFormat(encoding=encoding)
     out = tmp_path / f"out.csv{ending}"
-    found = kept_through(told, path, out, [True, False, True])
-    assert (gzip.decompress(found) if ending else found) == expected
-    assert texts_of(path, told) == [line.split(";")[1].rstrip() for line in lines[1:]]
+    output = kept_through(hints, path, out, [True, False, True])
+    assert (gzip.decompress(output) if ending else output) == expected
+    assert texts_of(path, hints) == [line.split(";")[1].rstrip() for line in lines[1:]]
 
 
 def test_json_lines_of_another_encoding_keep_their_mark(tmp_path: Path) -> None:
     text = '{"text":"é"}\r\n{"text":"日本"}\r\n'
     path = put(tmp_path / "in.jsonl", text.encode("utf-16"))
-    found = kept_through(None, path, tmp_path / "out.jsonl", [False, True])
-    assert found == '{"text":"日本"}\r\n'.encode("utf-16")
+    output = kept_through(None, path, tmp_path / "out.jsonl", [False, True])
+    assert output == '{"text":"日本"}\r\n'.encode("utf-16")
     assert texts_of(tmp_path / "out.jsonl") == ["日本"]
 
 
@@ -341,8 +341,8 @@ def test_a_comma_is_kept_unless_another_mark_fits_better(text: str, mark: str) -
 
 def test_a_line_that_names_the_separator_is_kept(tmp_path: Path) -> None:
     path = put(tmp_path / "in.csv", "sep=|\r\nid|text\r\n1|a, b\r\n2|c\r\n")
-    found = kept_through(None, path, tmp_path / "out.csv", [False, True])
-    assert found == b"sep=|\r\nid|text\r\n2|c\r\n"
+    output = kept_through(None, path, tmp_path / "out.csv", [False, True])
+    assert output == b"sep=|\r\nid|text\r\n2|c\r\n"
     assert texts_of(path) == ["a, b", "c"]
 
 
@@ -404,7 +404,7 @@ def test_arrays_of_strings_in_json_are_one_text(
 
 
 @pytest.mark.parametrize(
-    ("value", "found"),
+    ("value", "message"),
     [
         ('["a",1]', "text is an array with a number, not of strings"),
         ("[null]", "text is an array with null, not of strings"),
@@ -412,9 +412,9 @@ def test_arrays_of_strings_in_json_are_one_text(
         ("7", "text is a number, not a string"),
     ],
 )
-def test_other_arrays_are_bad_records(tmp_path: Path, value: str, found: str) -> None:
+def test_other_arrays_are_bad_records(tmp_path: Path, value: str, message: str) -> None:
     path = put(tmp_path / "in.jsonl", f'{{"text":["a"]}}\n{{"text":{value}}}\n')
-    with pytest.raises(DataError, match=f"in.jsonl:2: {found}"):
+    with pytest.raises(DataError, match=f"in.jsonl:2: {message}"):
         texts_of(path)
     assert texts_of(path, skip_errors=True) == ["a"]
 

@@ -220,18 +220,18 @@ def test_a_full_disk_is_one_clear_error_and_leaves_nothing_behind(
             print(type(error).__name__, error)
     """
     arguments = [sys.executable, "-W", "error", "-c", script, path, str(tmp_path / name)]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
-    assert done.stdout == f"FileError cannot write {tmp_path / name}: File too large\n"
-    assert done.stderr == ""
+    process = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    assert process.stdout == f"FileError cannot write {tmp_path / name}: File too large\n"
+    assert process.stderr == ""
     assert names(tmp_path) == [Path(path).name]
 
 
 def test_a_full_disk_says_what_to_do(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "in.jsonl", "a")
-    told = r"cannot write /dev/full: no space left on device; free some space$"
+    message = r"cannot write /dev/full: no space left on device; free some space$"
     with OutputSet([path]) as outputs:
         outputs.create("/dev/full").write(b"x")
-        with pytest.raises(FileError, match=told):
+        with pytest.raises(FileError, match=message):
             outputs.commit()
 
 
@@ -258,8 +258,8 @@ def test_inputs_are_checked_before_any_is_read(tmp_path: Path) -> None:
 
 def test_extensions_name_formats() -> None:
     names = ["a.jsonl", "a.NDJSON.zst", "a.json.gz", "a.csv", "a.tsv.gz", "a.pq", "a.parquet.gz"]
-    found = [format_of_path(name) for name in names]
-    assert found == ["jsonl", "jsonl", "jsonl", "csv", "tsv", "parquet", None]
+    formats = [format_of_path(name) for name in names]
+    assert formats == ["jsonl", "jsonl", "jsonl", "csv", "tsv", "parquet", None]
 
 
 def test_several_inputs_are_joined_and_a_missing_last_line_end_is_added(tmp_path: Path) -> None:
@@ -355,10 +355,10 @@ def test_a_result_table_reads_back_the_same(tmp_path: Path, name: str) -> None:
         data = stream.read()
     if "csv" in name or "tsv" in name:
         delimiter = "," if "csv" in name else "\t"
-        found = list(csv.reader(data.decode().splitlines(keepends=True), delimiter=delimiter))
-        assert found[0] == schema.names
-        assert found[1] == [rows[0]["dropped"], "3", repr(0.1 + 0.2)]
-        assert found[2] == ["b", "", ""]
+        result = list(csv.reader(data.decode().splitlines(keepends=True), delimiter=delimiter))
+        assert result[0] == schema.names
+        assert result[1] == [rows[0]["dropped"], "3", repr(0.1 + 0.2)]
+        assert result[2] == ["b", "", ""]
     else:
         assert [orjson.loads(line) for line in data.splitlines()] == rows
 

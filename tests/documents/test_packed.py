@@ -34,13 +34,13 @@ LINES = b'{"text": "one two three four"}\n{"text": "quite another text"}\n'
 
 def tar(kind: int = tarfile.PAX_FORMAT) -> bytes:
     """An archive of three texts."""
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w", format=kind) as packed:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=kind) as packed:
         for i in range(3):
             info = tarfile.TarInfo(f"texts/{i}.txt")
             info.size = 12
             packed.addfile(info, io.BytesIO(b"a text of " + bytes([48 + i, 10])))
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def old_tar() -> bytes:
@@ -53,10 +53,10 @@ def old_tar() -> bytes:
 
 
 def zipped(name: str = "a.txt") -> bytes:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as packed:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as packed:
         packed.writestr(name, "a text, stored as it is")
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 PACKED: dict[str, tuple[Callable[[], bytes], str]] = {
@@ -89,8 +89,8 @@ def test_an_archive_of_another_name_is_no_document(
     (tmp_path / "in" / "a.txt").write_text("a text of one", encoding=encoding)
     with pytest.raises(nd.DataError, match=refusal):
         nd.dedup(tmp_path / "in", out, encoding=encoding)
-    found = nd.dedup(tmp_path / "in", out, encoding=encoding, on_error="skip").summary
-    assert (found.kept, found.rejected) == (1, 1)
+    summary = nd.dedup(tmp_path / "in", out, encoding=encoding, on_error="skip").summary
+    assert (summary.kept, summary.rejected) == (1, 1)
     refusal = f"{name}: it is {kind}, which cannot be read: unpack it first"
     with pytest.raises(nd.DataError, match=refusal):
         nd.dedup(path, out)
@@ -182,8 +182,10 @@ def test_the_program_zstd_finds_the_frames_whole(tmp_path: Path) -> None:
     assert b"XXH64" in subprocess.run(
         ["zstd", "-lv", "a.zst"], cwd=tmp_path, capture_output=True, check=True
     ).stdout, tested  # fmt: skip
-    done = subprocess.run(["zstd", "-dc", "a.zst"], cwd=tmp_path, capture_output=True, check=True)
-    assert done.stdout == content
+    process = subprocess.run(
+        ["zstd", "-dc", "a.zst"], cwd=tmp_path, capture_output=True, check=True
+    )
+    assert process.stdout == content
 
 
 def texts_of(path: Path) -> list[str]:
@@ -193,20 +195,20 @@ def texts_of(path: Path) -> list[str]:
 
 
 def test_no_flipped_bit_of_a_written_file_is_read_as_other_records(tmp_path: Path) -> None:
-    wanted = [f"record {i} of some words" for i in range(40)]
-    lines = b"".join(b'{"text": "%s"}\n' % text.encode() for text in wanted)
+    expected = [f"record {i} of some words" for i in range(40)]
+    lines = b"".join(b'{"text": "%s"}\n' % text.encode() for text in expected)
     path, whole = tmp_path / "a.jsonl.zst", zst([lines])
     path.write_bytes(whole)
-    assert texts_of(path) == wanted
+    assert texts_of(path) == expected
     for at in range(0, len(whole), 1 if JIT else 7):
         damaged = bytearray(whole)
         damaged[at] ^= 1 << at % 8
         path.write_bytes(damaged)
         try:
-            found = texts_of(path)
+            texts = texts_of(path)
         except nd.DataError:
             continue
-        assert found == wanted, at
+        assert texts == expected, at
 
 
 def run_notes(path: Any, out: Path, **options: Any) -> list[str]:

@@ -64,16 +64,16 @@ def get(path: str) -> bytes:
 
 def read(path: str, options: ReadOptions = SKIP, rejects: Any = None) -> dict[str, list[Any]]:
     (source,) = open_sources([path])
-    found = {"texts": [], "rows": [], "ids": []}
+    columns = {"texts": [], "rows": [], "ids": []}
     for batch in source.batches(options, rejects):
         assert len(batch.texts) > 0
         assert batch.texts.null_count == 0
         assert batch.rows.dtype == np.int64
-        found["texts"] += batch.texts.to_pylist()
-        found["rows"] += batch.rows.tolist()
-        found["ids"] += [] if batch.ids is None else batch.ids.to_pylist()
+        columns["texts"] += batch.texts.to_pylist()
+        columns["rows"] += batch.rows.tolist()
+        columns["ids"] += [] if batch.ids is None else batch.ids.to_pylist()
     source.close()
-    return found
+    return columns
 
 
 def rewrite(
@@ -167,11 +167,11 @@ def test_kept_csv_records_come_out_byte_for_byte(
         records[-1] = records[-1].removesuffix(terminator.encode())
     path = put(tmp_path, name, header + b"".join(records))
     options = ReadOptions(id="id", batch_bytes=batch_bytes)
-    found = read(path, options)
-    assert found["texts"] == [row[1] for row in rows]
-    assert found["ids"] == [row[0] for row in rows]
+    columns = read(path, options)
+    assert columns["texts"] == [row[1] for row in rows]
+    assert columns["ids"] == [row[0] for row in rows]
     before = [header + b"".join(records[:i]) for i in range(len(records))]
-    assert found["rows"] == [data.count(b"\n") + 1 for data in before]
+    assert columns["rows"] == [data.count(b"\n") + 1 for data in before]
     out = str(tmp_path / name.replace("in", "out"))
     rewrite([path], [[row[2] for row in rows]], out, options)
     kept = [record for record, row in zip(records, rows, strict=True) if row[2]]
@@ -187,8 +187,8 @@ def test_a_bad_record_is_skipped_alone_wherever_it_stands(
     lines[bad_at] = b'{"text":\n'
     path = put(tmp_path, "in.jsonl", b"".join(lines))
     rejects = Rejects()
-    found = read(path, ReadOptions(skip_errors=True, batch_bytes=batch_bytes), rejects)
-    assert found["rows"] == [i + 1 for i in range(6) if i != bad_at]
+    columns = read(path, ReadOptions(skip_errors=True, batch_bytes=batch_bytes), rejects)
+    assert columns["rows"] == [i + 1 for i in range(6) if i != bad_at]
     assert rejects.count == 1
     assert refusal(path, ReadOptions(batch_bytes=batch_bytes)).startswith(f"{path}:{bad_at + 1}: ")
     rewrite([path], [[True] * 5], str(tmp_path / "out.jsonl"))
@@ -357,13 +357,13 @@ def test_standard_input_is_read_once_and_leaves_no_copy_behind(
             outputs.commit()
         source.close()
     """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path)],
         input=squeeze(b"".join(lines)),
         capture_output=True,
         check=True,
     )
-    assert done.stdout == b"".join(lines[::2])
+    assert process.stdout == b"".join(lines[::2])
     assert list(tmp_path.iterdir()) == []
 
 

@@ -79,14 +79,18 @@ def test_kept_records_are_copied_byte_for_byte(ending: str, tmp_path: Path) -> N
     packed = [gzip.compress(x) if ending == ".warc.gz" else x for x in plain()]
     path, out = tmp_path / f"in{ending}", tmp_path / f"kept{ending}"
     path.write_bytes(b"".join(packed))
-    found = nd.dedup(path, out, id="id", duplicates=tmp_path / "d.jsonl")
-    assert (found.summary.read, found.summary.kept, found.summary.rejected) == (4, 3, 0)
+    result = nd.dedup(path, out, id="id", duplicates=tmp_path / "d.jsonl")
+    assert (result.summary.read, result.summary.kept, result.summary.rejected) == (
+        4,
+        3,
+        0,
+    )
     (row,) = map(json.loads, (tmp_path / "d.jsonl").read_text().splitlines())
     assert (row["dropped"], row["kept"]) == ("<urn:uuid:3>", "<urn:uuid:2>")
     assert out.read_bytes() == b"".join(packed[i] for i in KEPT)
     records = warc.ArchiveIterator(io.BytesIO(out.read_bytes()))
     assert [each.record_id for each in records] == [f"<urn:uuid:{i}>" for i in KEPT]
-    assert any("6 records" in note for note in found.summary.notes)
+    assert any("6 records" in note for note in result.summary.notes)
     latest = nd.dedup(path, f"{tmp_path}/out/", keep="newest:date", duplicates=tmp_path / "e.csv")
     assert latest.summary.kept == 3
     assert f"{path}:3,{path}:4" in (tmp_path / "e.csv").read_text()
@@ -139,8 +143,8 @@ def test_a_broken_answer_is_a_bad_record(case: str, ending: str, tmp_path: Path)
     path.write_bytes(b"".join(packed))
     with pytest.raises(DataError, match=says):
         nd.dedup(path, tmp_path / f"kept{ending}")
-    found = nd.dedup(path, tmp_path / f"kept{ending}", on_error="skip")
-    assert (found.summary.kept, found.summary.rejected) == (1, 1)
+    result = nd.dedup(path, tmp_path / f"kept{ending}", on_error="skip")
+    assert (result.summary.kept, result.summary.rejected) == (1, 1)
     assert (tmp_path / f"kept{ending}").read_bytes() == packed[1]
 
 

@@ -77,11 +77,11 @@ PHASH2 = {
 }
 
 
-@pytest.mark.parametrize(("name", "seed", "data", "wanted"), PUBLISHED)
+@pytest.mark.parametrize(("name", "seed", "data", "expected"), PUBLISHED)
 def test_a_hash_equals_its_published_vectors(
-    name: str, seed: int, data: bytes, wanted: int
+    name: str, seed: int, data: bytes, expected: int
 ) -> None:
-    assert hash_features(HASHES[name], [data], seed) == [wanted]
+    assert hash_features(HASHES[name], [data], seed) == [expected]
 
 
 def test_blake2b_and_sha256_equal_their_published_vectors() -> None:
@@ -118,14 +118,14 @@ def test_phash2_equals_the_erlang_at_hand_on_thousands_of_binaries() -> None:
         "{ok, T, _} = erl_scan:string(io:get_line('')), {ok, L} = erl_parse:parse_term(T),"
         ' [io:format("~p~n", [erlang:phash2(B, 4294967296)]) || B <- L], halt().'
     )
-    done = subprocess.run(
+    process = subprocess.run(
         ["erl", "-noshell", "-eval", program],
         input=f"[{terms}].\n",
         capture_output=True,
         text=True,
         check=True,
     )
-    assert hash_features(HASHES["phash2"], binaries) == [int(x) for x in done.stdout.split()]
+    assert hash_features(HASHES["phash2"], binaries) == [int(x) for x in process.stdout.split()]
 
 
 @given(features=st.lists(st.binary(max_size=80), max_size=5), seed=st.integers(0, 2**64 - 1))
@@ -178,12 +178,12 @@ def test_a_recipe_of_each_hash_is_the_fold_of_its_hashes(name: str, bits: int) -
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnfitHashWarning)
         recipe = nd.Recipe(hash=name, bits=bits, ngram=1, weight="count")
-    found = HASHES[name]
+    function = HASHES[name]
     for text in TEXTS:
         tokens = text.split() if text.isascii() else list(text)
-        hashes = hash_features(found, [token.encode() for token in tokens])
-        wanted = nd.simhash([(expanded(h, found.bits, bits), 1) for h in hashes], bits)
-        assert nd.fingerprint(text, recipe) == (wanted if tokens else None)
+        hashes = hash_features(function, [token.encode() for token in tokens])
+        expected = nd.simhash([(expanded(h, function.bits, bits), 1) for h in hashes], bits)
+        assert nd.fingerprint(text, recipe) == (expected if tokens else None)
 
 
 def by_the_definition(
@@ -193,25 +193,25 @@ def by_the_definition(
     weighted = naive.weights(
         naive.features(naive.tokens(text, recipe), recipe), recipe, frequencies
     )
-    found = HASHES[recipe.hash]
-    hashes = hash_features(found, [feature.encode() for feature, _ in weighted], recipe.seed)
-    wide = [expanded(value, found.bits, recipe.bits) for value in hashes]
+    function = HASHES[recipe.hash]
+    hashes = hash_features(function, [feature.encode() for feature, _ in weighted], recipe.seed)
+    wide = [expanded(value, function.bits, recipe.bits) for value in hashes]
     units = [weight for _, weight in weighted]
     value = naive.fold(list(zip(wide, units, strict=True)), recipe.bits, recipe.tie)
-    kept = sorted({expanded(value, found.bits, 64) for value in hashes})
+    kept = sorted({expanded(value, function.bits, 64) for value in hashes})
     return (value if hashes else None), kept
 
 
 @st.composite
 def recipes(draw: st.DrawFn) -> nd.Recipe:
-    found = draw(st.sampled_from([x for x in HASHES.values() if x.kernel is not None]))
-    seeds = (0, 7, (1 << found.seed_bits) - 1) if found.seed_bits else (0,)
+    function = draw(st.sampled_from([x for x in HASHES.values() if x.kernel is not None]))
+    seeds = (0, 7, (1 << function.seed_bits) - 1) if function.seed_bits else (0,)
     tokens = draw(st.sampled_from(["words", "chars"]))
     stops = (None, ("the", "a", "\u754c")) if tokens == "words" else (None,)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnfitHashWarning)
         return nd.Recipe(
-            hash=found.name,
+            hash=function.name,
             seed=draw(st.sampled_from(seeds)),
             tokens=tokens,
             ngram=draw(st.sampled_from([1, 3, 30])),
@@ -318,8 +318,8 @@ def test_a_callers_hash_is_part_of_the_digest() -> None:
 
 def test_similar_texts_are_near_by_every_fit_hash() -> None:
     words = [f"word{i}" for i in range(60 if JIT else 20)]
-    for name, found in HASHES.items():
-        if found.unfit is None:
+    for name, function in HASHES.items():
+        if function.unfit is None:
             recipe = nd.Recipe(hash=name, ngram=1)
             one, two = (nd.fingerprint(" ".join(w), recipe) for w in (words, words[1:]))
             assert one is not None

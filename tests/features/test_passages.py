@@ -35,8 +35,8 @@ TEXTS = st.lists(st.sampled_from(BREAKS + WORDS), max_size=24).map("".join)
 @pytest.mark.parametrize("unit", UNITS)
 def test_units_stand_where_the_oracle_says(unit: str, text: str) -> None:
     data = text.encode()
-    found = [(len(data[:a].decode()), len(data[:b].decode())) for a, b in unit_places(data, unit)]
-    assert found == naive.text_units(text, unit)
+    result = [(len(data[:a].decode()), len(data[:b].decode())) for a, b in unit_places(data, unit)]
+    assert result == naive.text_units(text, unit)
 
 
 @given(st.integers(1, 3), st.lists(TEXTS, max_size=6))

@@ -65,9 +65,9 @@ _TOKENIZER = jieba()
 
 
 def test_without_the_fast_binding_words_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [(cut_precise(x), cut_for_search(x)) for x in SENTENCES]
+    result = [(cut_precise(x), cut_for_search(x)) for x in SENTENCES]
     monkeypatch.setattr(jieba_words, "_rust", lambda: None)
-    assert [(cut_precise(x), cut_for_search(x)) for x in SENTENCES] == found
+    assert [(cut_precise(x), cut_for_search(x)) for x in SENTENCES] == result
 
 
 def test_words_that_a_program_adds_to_jieba_change_nothing() -> None:
@@ -86,9 +86,9 @@ def test_words_of_the_recipes_dictionary_are_cut_as_jieba_cuts_them(tmp_path: Pa
     fresh.load_userdict(own)
     for tokens, cut in (("jieba", fresh.lcut), ("jieba-search", fresh.lcut_for_search)):
         recipe = nd.Recipe(tokens=tokens, ngram=1, dictionary=own)
-        found = [feature.text for feature in nd.explain(text, recipe=recipe).features]
-        assert found == list(dict.fromkeys(cut(text)))
-        assert "51区" in found
+        actual = [feature.text for feature in nd.explain(text, recipe=recipe).features]
+        assert actual == list(dict.fromkeys(cut(text)))
+        assert "51区" in actual
     assert nd.Recipe.from_json(recipe.to_json()) == recipe
     assert recipe.digest != nd.Recipe(tokens="jieba-search", ngram=1).digest
     file = tmp_path / "words.txt"
@@ -173,12 +173,12 @@ def test_keywords_and_their_weights_are_jiebas(text: str, top: int) -> None:
     words = [word for word in cut_precise(text) if jieba_words.is_keyword(word)]
     from neardup.features.weights import feature_weights
 
-    found = feature_weights(words, words, recipe)
-    assert set(found) == {word for word, _ in expected}
+    actual = feature_weights(words, words, recipe)
+    assert set(actual) == {word for word, _ in expected}
     for word, weight in expected:
-        assert found[word] / 65536 == pytest.approx(weight * len(words), abs=1e-3)
+        assert actual[word] / 65536 == pytest.approx(weight * len(words), abs=1e-3)
     assert nd.fingerprint(text, recipe) == nd.simhash(
-        [(nd_hash(word), units / 65536) for word, units in found.items()]
+        [(nd_hash(word), units / 65536) for word, units in actual.items()]
     )
 
 

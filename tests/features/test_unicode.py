@@ -70,8 +70,8 @@ def compose_pair(table: UnicodeTables, first: int, second: int) -> int | None:
         return first + second - FINAL
     key = np.uint64(first << 32 | second)
     at = bisect.bisect_left(table.comp_keys, key)
-    found = at < len(table.comp_keys) and table.comp_keys[at] == key
-    return int(table.comp_values[at]) if found else None
+    is_there = at < len(table.comp_keys) and table.comp_keys[at] == key
+    return int(table.comp_values[at]) if is_there else None
 
 
 def normalise_segment(table: UnicodeTables, segment: list[int]) -> list[int]:
@@ -140,13 +140,13 @@ def test_segments_normalised_alone_make_up_the_normalised_text(form: str, text: 
 
 def predecessors() -> dict[str, list[str]]:
     """For each character, those that it composes with when it comes second."""
-    found: dict[str, list[str]] = {chr(0x1161 + i): ["\u1100"] for i in range(21)}
-    found |= {chr(0x11A7 + i): ["가", "\u1100\u1161"] for i in range(1, 28)}
+    actual: dict[str, list[str]] = {chr(0x1161 + i): ["\u1100"] for i in range(21)}
+    actual |= {chr(0x11A7 + i): ["가", "\u1100\u1161"] for i in range(1, 28)}
     for c in map(chr, range(0x110000)):
         parts = naive.unicodedata.decomposition(c).split()
         if len(parts) == 2 and not parts[0].startswith("<"):
-            found.setdefault(chr(int(parts[1], 16)), []).append(chr(int(parts[0], 16)))
-    return found
+            actual.setdefault(chr(int(parts[1], 16)), []).append(chr(int(parts[0], 16)))
+    return actual
 
 
 @pytest.mark.parametrize("form", ["NFKC", "NFC"])

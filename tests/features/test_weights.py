@@ -58,8 +58,8 @@ def test_tfidf_equals_the_oracle(
     recipe = nd.Recipe(
         **(fields | {"weight": "tfidf", "idf": table.digest, "seed": 7 if hashed else 0})
     )
-    found = [naive.features(naive.tokens(x, recipe), recipe) for x in documents]
-    expected = naive.document_frequencies(found)
+    actual = [naive.features(naive.tokens(x, recipe), recipe) for x in documents]
+    expected = naive.document_frequencies(actual)
     assert table.documents == expected[0]
     assert nd.fingerprint(text, recipe) == naive.fingerprint(text, recipe, expected)
 
@@ -113,8 +113,8 @@ def test_a_callers_weights_get_tokens_and_counts() -> None:
 
 
 def test_name_and_version_of_a_callers_weights_enter_the_digest() -> None:
-    made = [nd.custom_weight("mine", version, lambda _, counts: counts) for version in "12"]
-    assert nd.Recipe(weight=made[0]).digest != nd.Recipe(weight=made[1]).digest
+    weights = [nd.custom_weight("mine", version, lambda _, counts: counts) for version in "12"]
+    assert nd.Recipe(weight=weights[0]).digest != nd.Recipe(weight=weights[1]).digest
     with pytest.raises(RecipeError, match="custom_weight"):
         nd.Recipe(weight="mine@3")
     with pytest.raises(RecipeError, match="name a weight"):

@@ -101,8 +101,8 @@ def test_few_changes_in_a_long_text_of_few_words_are_found() -> None:
 def test_brief_keeps_what_lies_beside_a_difference() -> None:
     middle = " ".join(f"w{i}" for i in range(30))
     diff = word_diff(f"a {middle} b", f"A {middle} B")
-    shown = "".join(run.text for run in diff.brief(2) if run.kind == "equal")
-    assert shown == " w0 w1 … w28 w29"
+    text = "".join(run.text for run in diff.brief(2) if run.kind == "equal")
+    assert text == " w0 w1 … w28 w29"
     assert diff.brief(40) == diff.runs
     assert word_diff(middle, "").brief(2, most=4)[0].text == "w0 w1 … w28 w29"
 

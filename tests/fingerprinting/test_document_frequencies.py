@@ -31,7 +31,7 @@ SPACE = nd.Recipe(ngram=1, weight="count", bits=128)
 
 def collections() -> st.SearchStrategy[list[str]]:
     document = st.lists(st.sampled_from("abcdefghij"), max_size=6).map(" ".join)
-    return st.lists(document, max_size=12).map(lambda found: ["a", *found])
+    return st.lists(document, max_size=12).map(lambda result: ["a", *result])
 
 
 def learn(texts: list[str], limit: int = 100) -> nd.DocumentFrequencies:
@@ -70,10 +70,10 @@ def test_with_a_limit_no_count_is_too_high_and_none_more_than_missed_too_low(
     table = learner.finish()
     exact = learn([text for part in parts for text in part])
     counts = dict(zip(exact._keys.tolist(), exact._values.tolist(), strict=True))  # noqa: SLF001
-    found = dict(zip(table._keys.tolist(), table._values.tolist(), strict=True))  # noqa: SLF001
-    assert len(found) <= limit
+    result = dict(zip(table._keys.tolist(), table._values.tolist(), strict=True))  # noqa: SLF001
+    assert len(result) <= limit
     for key, count in counts.items():
-        assert count - table.missed <= found.get(key, 0) <= count
+        assert count - table.missed <= result.get(key, 0) <= count
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -95,7 +95,7 @@ def test_a_saved_table_loads_as_it_was(tmp_path: Path) -> None:
     loaded = nd.DocumentFrequencies.load(path)
     assert (loaded.digest, loaded.documents, loaded.space) == (table.digest, 2, table.space)
     assert frequency_table.load_table(path).idf("b") == table.idf("b")
-    assert [found.name for found in tmp_path.iterdir()] == ["news.idf"]
+    assert [result.name for result in tmp_path.iterdir()] == ["news.idf"]
 
 
 @pytest.mark.parametrize("damage", ["first", "middle", "last", "cut", "version"])
@@ -222,15 +222,17 @@ def test_the_command_line_learns_merges_and_uses_tables(
         idf=nd.DocumentFrequencies.load(str(two)).digest,
     )
     output = tmp_path / "news.parquet"
-    given = ["--ngram", 1, "--weight", "tfidf", "--idf", two, "--top", 1, "--stopwords", stops]
-    command("fingerprint", news, "-o", output, *given)
+    options = ["--ngram", 1, "--weight", "tfidf", "--idf", two, "--top", 1, "--stopwords", stops]
+    command("fingerprint", news, "-o", output, *options)
     values = read_fingerprints(str(output))
     assert values.recipe == recipe
     assert values.values.tolist() == nd.fingerprints(texts, recipe).tolist()
     few = tmp_path / "few.txt"
     few.write_text("cat 2.5\n")
     with pytest.raises(RecipeError, match="is not in the document frequencies"):
-        command("compare", f"{news}:1", f"{news}:2", *given[:4], "--idf", few, "--missing", "error")
+        command(
+            "compare", f"{news}:1", f"{news}:2", *options[:4], "--idf", few, "--missing", "error"
+        )
     (tmp_path / "recipe.json").write_text(recipe.to_json())
     command(
         "compare",

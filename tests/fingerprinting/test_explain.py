@@ -53,15 +53,15 @@ def bits_of(sums: tuple[float, ...], value: int) -> int:
 @settings(max_examples=EXAMPLES)
 @given(texts(), recipes())
 def test_the_parts_make_the_fingerprint(text: str, recipe: nd.Recipe) -> None:
-    found = nd.explain(text, recipe=recipe)
-    assert found.fingerprint == nd.fingerprint(text, recipe)
-    assert found.sums is not None
-    pulls = [[feature.pull(bit) for feature in found.features] for bit in range(recipe.bits)]
-    assert found.sums == pytest.approx([sum(column) for column in pulls])
-    if found.fingerprint is not None:
+    explanation = nd.explain(text, recipe=recipe)
+    assert explanation.fingerprint == nd.fingerprint(text, recipe)
+    assert explanation.sums is not None
+    pulls = [[feature.pull(bit) for feature in explanation.features] for bit in range(recipe.bits)]
+    assert explanation.sums == pytest.approx([sum(column) for column in pulls])
+    if explanation.fingerprint is not None:
         tie = (1 << recipe.bits) - 1 if recipe.tie == "one" else 0
-        assert bits_of(found.sums, tie) == found.fingerprint
-    weights = [feature.weight for feature in found.features]
+        assert bits_of(explanation.sums, tie) == explanation.fingerprint
+    weights = [feature.weight for feature in explanation.features]
     assert weights == sorted(weights, reverse=True)
 
 
@@ -77,21 +77,21 @@ def test_the_parts_make_the_fingerprint(text: str, recipe: nd.Recipe) -> None:
 def test_every_kind_of_recipe_is_explained(fields: dict[str, Any]) -> None:
     text = "İyi the quick brown fox and THE quick dog jumps over the lazy dog and a fox"
     recipe = nd.Recipe(**fields)
-    found = nd.explain(text, recipe=recipe)
-    assert found.fingerprint == nd.fingerprint(text, recipe)
-    assert found.sums is not None
-    assert bits_of(found.sums, 0) == found.fingerprint
+    explanation = nd.explain(text, recipe=recipe)
+    assert explanation.fingerprint == nd.fingerprint(text, recipe)
+    assert explanation.sums is not None
+    assert bits_of(explanation.sums, 0) == explanation.fingerprint
 
 
 def test_tfidf_is_explained_with_the_weights_of_its_table() -> None:
     texts = ["the cat sat", "the dog sat", "the bird flew"]
     table = nd.DocumentFrequencies.learn(texts, nd.Recipe(ngram=1))
     recipe = nd.Recipe(ngram=1, weight="tfidf", idf=table.digest)
-    found = nd.explain("the cat, the cat and a bird", recipe=recipe)
-    assert found.fingerprint == nd.fingerprint("the cat, the cat and a bird", recipe)
-    assert found.sums is not None
-    assert bits_of(found.sums, 0) == found.fingerprint
-    weights = {feature.text: feature.weight for feature in found.features}
+    explanation = nd.explain("the cat, the cat and a bird", recipe=recipe)
+    assert explanation.fingerprint == nd.fingerprint("the cat, the cat and a bird", recipe)
+    assert explanation.sums is not None
+    assert bits_of(explanation.sums, 0) == explanation.fingerprint
+    weights = {feature.text: feature.weight for feature in explanation.features}
     assert weights == {
         "the": 2 * table.idf("the"), "cat": 2 * table.idf("cat"), "bird": table.idf("bird"),
         "and": table.idf("and"), "a": table.idf("a"),
@@ -110,11 +110,11 @@ def test_chinese_words_are_explained(fields: dict[str, Any]) -> None:
     pytest.importorskip("jieba")
     text = "我来到北京清华大学，他来到了网易杭研大厦。"  # noqa: RUF001
     recipe = nd.Recipe(**fields)
-    found = nd.explain(text, recipe=recipe)
-    assert found.fingerprint == nd.fingerprint(text, recipe)
-    assert found.sums is not None
-    assert bits_of(found.sums, 0) == found.fingerprint
-    assert any("清华大学" in feature.text for feature in found.features)
+    explanation = nd.explain(text, recipe=recipe)
+    assert explanation.fingerprint == nd.fingerprint(text, recipe)
+    assert explanation.sums is not None
+    assert bits_of(explanation.sums, 0) == explanation.fingerprint
+    assert any("清华大学" in feature.text for feature in explanation.features)
 
 
 @settings(max_examples=EXAMPLES)
@@ -124,8 +124,8 @@ def test_features_counts_and_weights_are_those_of_the_oracle(
 ) -> None:
     recipe: Any = nd.Recipe(ngram=ngram, weight=weight)
     counts = Counter(naive.features(naive.tokens(text, recipe), recipe))
-    found = nd.explain(text, recipe=recipe)
-    assert {x.text: (x.count, x.weight, x.hash) for x in found.features} == {
+    explanation = nd.explain(text, recipe=recipe)
+    assert {x.text: (x.count, x.weight, x.hash) for x in explanation.features} == {
         x: (n, naive.weight_of(n, weight) / naive.UNIT, naive.feature_hash(x, recipe))
         for x, n in counts.items()
     }
@@ -141,57 +141,57 @@ def test_presets_are_explained(name: str, text: str) -> None:
         expected = nd.fingerprint(text, recipe)
     except UsageError as error:
         pytest.skip(str(error))
-    found = nd.explain(text, recipe=recipe)
-    assert found.fingerprint == expected
-    assert found.sums is None or bits_of(found.sums, expected or 0) == expected
-    assert (found.sums is not None) or name == "simhash-cpp-0.1.0"
-    assert str(found)
+    explanation = nd.explain(text, recipe=recipe)
+    assert explanation.fingerprint == expected
+    assert explanation.sums is None or bits_of(explanation.sums, expected or 0) == expected
+    assert (explanation.sums is not None) or name == "simhash-cpp-0.1.0"
+    assert str(explanation)
 
 
 @settings(max_examples=EXAMPLES)
 @given(texts(), texts(), recipes())
 def test_pulls_add_up_to_the_differences_of_the_sums(a: str, b: str, recipe: nd.Recipe) -> None:
-    found = nd.explain(a, b, recipe)
+    explanation = nd.explain(a, b, recipe)
     values = [nd.fingerprint(text, recipe) for text in (a, b)]
     if None in values:
-        assert found.distance is None
-        assert found.differing == found.pulls == ()
+        assert explanation.distance is None
+        assert explanation.differing == explanation.pulls == ()
         assert nd.explain(b, a, recipe)._repr_html_()
         return
-    assert found.distance == nd.distance(*values) == len(found.differing)
+    assert explanation.distance == nd.distance(*values) == len(explanation.differing)
     apart = 0.0
-    for each in found.differing:
-        assert found.first.sums is not None
-        assert found.second.sums is not None
-        assert each.sums == (found.first.sums[each.bit], found.second.sums[each.bit])
+    for each in explanation.differing:
+        assert explanation.first.sums is not None
+        assert explanation.second.sums is not None
+        assert each.sums == (explanation.first.sums[each.bit], explanation.second.sums[each.bit])
         apart += abs(each.sums[0] - each.sums[1])
         assert all(pull > 0 for _, pull in each.pulls)
-    assert sum(pull.total for pull in found.pulls) == pytest.approx(apart)
-    assert len(found.pulls) + found.shared == len(
-        {(x.text, x.hash) for x in (*found.first.features, *found.second.features)}
+    assert sum(pull.total for pull in explanation.pulls) == pytest.approx(apart)
+    assert len(explanation.pulls) + explanation.shared == len(
+        {(x.text, x.hash) for x in (*explanation.first.features, *explanation.second.features)}
     )
-    assert json.loads(json.dumps(found.to_dict()))["distance"] == found.distance
+    assert json.loads(json.dumps(explanation.to_dict()))["distance"] == explanation.distance
 
 
 def test_what_is_in_one_document_only_pulls_the_bits_apart() -> None:
     recipe = nd.Recipe(ngram=1)
-    found = nd.explain("one two three four jumps", "one two three four jumped", recipe)
-    assert found.shared == 4
-    assert {pull.text: pull.weights for pull in found.pulls} == {
+    explanation = nd.explain("one two three four jumps", "one two three four jumped", recipe)
+    assert explanation.shared == 4
+    assert {pull.text: pull.weights for pull in explanation.pulls} == {
         "jumps": (1.0, 0.0),
         "jumped": (0.0, 1.0),
     }
-    assert "4 features weigh the same in both and cancel" in str(found)
+    assert "4 features weigh the same in both and cancel" in str(explanation)
 
 
 def test_a_long_document_shows_its_heaviest_features_and_says_how_many_more() -> None:
     text = " ".join(f"word{i}" for i in range(500)) + " heavy" * 9
-    found = nd.explain(text, recipe=nd.Recipe(ngram=1, weight="count"), show=3)
-    lines = str(found).splitlines()
+    explanation = nd.explain(text, recipe=nd.Recipe(ngram=1, weight="count"), show=3)
+    lines = str(explanation).splitlines()
     assert lines[2].split()[:3] == ["heavy", "9", "9"]
     assert lines[5] == "... 498 more"
-    assert len(found.to_dict()["features"]) == 501
-    assert "... 498 more" in found._repr_html_()
+    assert len(explanation.to_dict()["features"]) == 501
+    assert "... 498 more" in explanation._repr_html_()
 
 
 def test_wide_fingerprints_show_64_columns_and_a_line_for_each_further_word() -> None:
@@ -205,8 +205,8 @@ def test_wide_fingerprints_show_64_columns_and_a_line_for_each_further_word() ->
 
 
 def test_columns_line_up_under_wide_characters_and_no_control_character_is_printed() -> None:
-    found = nd.explain("世界 ab", recipe=nd.Recipe(ngram=1, tokens="words"))
-    rows = str(found).splitlines()[2:5]
+    explanation = nd.explain("世界 ab", recipe=nd.Recipe(ngram=1, tokens="words"))
+    rows = str(explanation).splitlines()[2:5]
     assert [row.index("1") for row in rows] == [12, 12, 13]
     custom = nd.explain("a\x07b\x1b[0m", recipe=nd.Recipe(ngram=9, tokens="chars"))
     assert custom.features[0].text == "a\x07b\x1b[0m"
@@ -236,15 +236,15 @@ class Balance(html.parser.HTMLParser):
 @settings(max_examples=EXAMPLES // 2)
 @given(texts(), texts(), recipes())
 def test_html_is_well_formed(a: str, b: str, recipe: nd.Recipe) -> None:
-    for found in (nd.explain(a, recipe=recipe), nd.explain(a, b, recipe)):
-        assert Balance(found._repr_html_()).open == []
+    for explanation in (nd.explain(a, recipe=recipe), nd.explain(a, b, recipe)):
+        assert Balance(explanation._repr_html_()).open == []
 
 
 def test_html_escapes_features() -> None:
     recipe = nd.Recipe(tokens="chars", ngram=50)
-    shown = nd.explain("<script>alert('&\"')</script>", "<b>", recipe)._repr_html_()
-    assert "<script>" not in shown
-    assert "<b>" in Balance(shown).text
+    html = nd.explain("<script>alert('&\"')</script>", "<b>", recipe)._repr_html_()
+    assert "<script>" not in html
+    assert "<b>" in Balance(html).text
 
 
 @pytest.mark.parametrize(

@@ -47,13 +47,13 @@ def test_what_is_written_is_read(
     words = whole.map(lambda x: [x >> 64 * i & MASK64 for i in range(recipe.words)])
     values = values_of(data.draw(st.lists(st.none() | words, max_size=6)), recipe.words)
     table = fingerprint_table(ids(len(values)), values, recipe)
-    found = read_fingerprints(saved(tmp_path_factory.mktemp("fps"), table))
-    assert found.recipe == recipe
-    assert found.bits == bits
-    assert found.ids.to_pylist() == [f"d{i}" for i in range(len(values))]
-    assert found.values.shape == (len(values), recipe.words)
-    assert found.values.dtype == np.uint64
-    assert found.values.tolist() == values.tolist()
+    fingerprints = read_fingerprints(saved(tmp_path_factory.mktemp("fps"), table))
+    assert fingerprints.recipe == recipe
+    assert fingerprints.bits == bits
+    assert fingerprints.ids.to_pylist() == [f"d{i}" for i in range(len(values))]
+    assert fingerprints.values.shape == (len(values), recipe.words)
+    assert fingerprints.values.dtype == np.uint64
+    assert fingerprints.values.tolist() == values.tolist()
 
 
 def test_the_file_is_what_others_can_read(tmp_path: Path) -> None:
@@ -69,13 +69,13 @@ def test_the_file_is_what_others_can_read(tmp_path: Path) -> None:
 
 def test_plain_integers_without_a_recipe_are_read(tmp_path: Path) -> None:
     for kind, stored in ((pa.uint64(), MASK64), (pa.int64(), -1)):
-        found = read_fingerprints(
+        fingerprints = read_fingerprints(
             saved(tmp_path, pa.table({"fingerprint": pa.array([stored, 1, None], kind)}))
         )
-        assert found.recipe is None
-        assert found.bits == 64
-        assert found.values.tolist() == [[MASK64], [1], [None]]
-        assert found.ids.to_pylist() == ["0", "1", "2"]
+        assert fingerprints.recipe is None
+        assert fingerprints.bits == 64
+        assert fingerprints.values.tolist() == [[MASK64], [1], [None]]
+        assert fingerprints.ids.to_pylist() == ["0", "1", "2"]
 
 
 def test_many_row_groups_are_one(tmp_path: Path) -> None:
@@ -151,9 +151,9 @@ def test_checksums_do_not_tell_how_rows_were_cut(
     table = fingerprint_table(ids(9), values_of(rows, 1), Recipe())
     cut = sealed(str(folder / "cut.parquet"), table, cuts)
     assert seal_of(cut) == seal_of(sealed(str(folder / "whole.parquet"), table, []))
-    found = read_fingerprints(cut)
-    assert (found.ids.to_pylist(), found.recipe) == (ids(9).to_pylist(), Recipe())
-    assert found.values.tolist() == [row or [None] for row in rows]
+    fingerprints = read_fingerprints(cut)
+    assert (fingerprints.ids.to_pylist(), fingerprints.recipe) == (ids(9).to_pylist(), Recipe())
+    assert fingerprints.values.tolist() == [row or [None] for row in rows]
 
 
 def test_what_was_not_written_so_is_refused(tmp_path: Path) -> None:

@@ -94,8 +94,8 @@ def test_threads_that_fingerprint_one_text_each_share_nothing() -> None:
     expected = [nd.fingerprint(text, recipe) for text in several]
     with ThreadPoolExecutor(8) as pool:
         for _ in range(20):
-            found = pool.map(nd.fingerprint, several, [recipe] * len(several))
-            assert list(found) == expected
+            codes = pool.map(nd.fingerprint, several, [recipe] * len(several))
+            assert list(codes) == expected
 
 
 def test_more_recipes_than_are_kept_prepared_give_their_own_fingerprints() -> None:

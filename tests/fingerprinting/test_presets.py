@@ -58,11 +58,11 @@ PUBLISHED: list[tuple[str, dict[str, Any], str, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "options", "text", "wanted"), PUBLISHED)
+@pytest.mark.parametrize(("name", "options", "text", "expected"), PUBLISHED)
 def test_a_preset_gives_the_published_value(
-    name: str, options: dict[str, Any], text: str, wanted: int
+    name: str, options: dict[str, Any], text: str, expected: int
 ) -> None:
-    assert nd.fingerprint(text, recipe=nd.preset(name, **options)) == wanted
+    assert nd.fingerprint(text, recipe=nd.preset(name, **options)) == expected
 
 
 def test_keywords_of_the_caller_give_yanyiwus_published_value() -> None:
@@ -78,8 +78,8 @@ def test_keywords_of_the_caller_give_yanyiwus_published_value() -> None:
 
 def test_cppjieba_tells_stop_words_by_case_and_signs_are_no_keywords() -> None:
     pytest.importorskip("jieba")
-    found = nd.explain("The the ### --- 你好 世界", recipe=nd.preset("yanyiwu", top=9))
-    assert {feature.text for feature in found.features} == {"The", "你好", "世界"}
+    explanation = nd.explain("The the ### --- 你好 世界", recipe=nd.preset("yanyiwu", top=9))
+    assert {feature.text for feature in explanation.features} == {"The", "你好", "世界"}
 
 
 words = st.dictionaries(
@@ -97,12 +97,12 @@ def test_keywords_as_text_as_pairs_and_by_hand_are_the_same(
     width = HASHES[name].bits
     hashes = hash_features(HASHES[name], [word.encode() for word in weights])
     pairs = [(expanded(x, width, bits), w) for x, w in zip(hashes, weights.values(), strict=True)]
-    wanted = nd.simhash(pairs, bits) if weights else None
-    assert nd.simhash(weights.items(), bits, hash=name) == (wanted or 0)
+    expected = nd.simhash(pairs, bits) if weights else None
+    assert nd.simhash(weights.items(), bits, hash=name) == (expected or 0)
     lines = "\n".join(f"{word}\t{weight}" for word, weight in weights.items())
     for text in (lines, json.dumps(weights), json.dumps(list(weights.items()))):
-        assert nd.fingerprint(text, recipe) == wanted
-        assert nd.explain(text, recipe=recipe).fingerprint == wanted
+        assert nd.fingerprint(text, recipe) == expected
+        assert nd.explain(text, recipe=recipe).fingerprint == expected
 
 
 def test_the_heaviest_keywords_are_kept_and_one_without_weight_counts_once() -> None:
@@ -316,9 +316,9 @@ def test_a_preset_has_no_features_for_similarity(tmp_path: Path) -> None:
 
 @given(text=st.text(max_size=40) | st.text("aB_9 .中", max_size=40))
 def test_the_fast_way_of_a_preset_is_that_of_its_features(text: str) -> None:
-    for name, found in PRESETS.items():
-        if found.direct is not None and name != "keywords":
+    for name, preset in PRESETS.items():
+        if preset.direct is not None and name != "keywords":
             for bits in (24, 64, 128):
                 recipe = nd.preset(name, bits=bits)
-                slow = found.fold(found.features(text, recipe), recipe)
-                assert found.direct(text, recipe) == slow
+                slow = preset.fold(preset.features(text, recipe), recipe)
+                assert preset.direct(text, recipe) == slow

@@ -56,7 +56,7 @@ def test_a_file_has_the_keys_of_a_recipe_file_and_absent_ones_are_the_defaults(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("similarty = 0.7", "unknown key 'similarty': known are similarity, measure, recipe"),
         ("[recipe]\nngrams = 2", r"\[recipe\]: unknown recipe fields \['ngrams'\]"),
@@ -72,10 +72,10 @@ def test_a_file_has_the_keys_of_a_recipe_file_and_absent_ones_are_the_defaults(
         ("similarity", "is not valid TOML"),
     ],
 )
-def test_a_wrong_file_is_one_line_that_names_it(text: str, told: str, tmp_path: Path) -> None:
+def test_a_wrong_file_is_one_line_that_names_it(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "question.toml"
     path.write_text(text)
-    with pytest.raises(nd.UsageError, match=rf"question\.toml.*{told}"):
+    with pytest.raises(nd.UsageError, match=rf"question\.toml.*{message}"):
         nd.Question.load(path)
 
 

@@ -100,9 +100,9 @@ def matrices(draw: st.DrawFn) -> list[list[float]]:
 def test_a_projection_equals_its_definition(
     rows: list[list[float]], bits: int, method: str, seed: int
 ) -> None:
-    found = nd.project(np.array(rows), bits, method, seed=seed)
-    assert found.shape == (len(rows), -(-bits // 64))
-    assert as_ints(found) == [projected(row, bits, method, seed) for row in rows]
+    codes = nd.project(np.array(rows), bits, method, seed=seed)
+    assert codes.shape == (len(rows), -(-bits // 64))
+    assert as_ints(codes) == [projected(row, bits, method, seed) for row in rows]
 
 
 @settings(max_examples=examples(40, 8))
@@ -174,8 +174,8 @@ def test_bits_agree_as_often_as_the_angle_says(method: str, angle: float) -> Non
 def test_given_hashes_fold_as_the_oracle_does(features: list[tuple[int, int]]) -> None:
     hashes, values = zip(*features, strict=True)
     for bits in (3, 64, 130):
-        found = as_ints(nd.project([values], bits, hashes=hashes))
-        assert found == [naive.fold(features, bits, "zero") if any(values) else None]
+        codes = as_ints(nd.project([values], bits, hashes=hashes))
+        assert codes == [naive.fold(features, bits, "zero") if any(values) else None]
 
 
 def test_scaling_by_a_power_of_two_changes_nothing() -> None:
@@ -203,8 +203,8 @@ def test_integers_booleans_and_narrow_floats_are_numbers() -> None:
 
 
 def test_vectors_without_a_direction_are_masked() -> None:
-    found = nd.project(np.array([[0.0, 0.0], [0.0, 2.0], [-0.0, 0.0]]), bits=100)
-    assert found.mask.tolist() == [[True] * 2, [False] * 2, [True] * 2]
+    codes = nd.project(np.array([[0.0, 0.0], [0.0, 2.0], [-0.0, 0.0]]), bits=100)
+    assert codes.mask.tolist() == [[True] * 2, [False] * 2, [True] * 2]
     column = pa.array([None, [1, 2], [0, 0]], pa.list_(pa.int32(), 2))
     assert nd.project(column).mask.tolist() == [[True], [False], [True]]
     assert nd.project(scipy.sparse.csr_array((2, 10**9))).mask.all()

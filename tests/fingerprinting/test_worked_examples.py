@@ -51,8 +51,8 @@ def test_ten_turkish_words(key: str | None, part: str) -> None:
 
 
 def test_the_words_and_counts_of_the_turkish_sentence() -> None:
-    found = nd.explain(CASES["turkish"]["text"], recipe=nd.Recipe(ngram=1, weight="count"))
-    assert {x.text: x.count for x in found.features} == {
+    explanation = nd.explain(CASES["turkish"]["text"], recipe=nd.Recipe(ngram=1, weight="count"))
+    assert {x.text: x.count for x in explanation.features} == {
         word["word"]: word["count"] for word in CASES["turkish"]["words"]
     }
 
@@ -95,8 +95,8 @@ def test_vectors_against_hyperplanes_of_hashed_dimensions(case: str) -> None:
 
     planes = np.array([[1 if h[i] == "1" else -1 for h in hashes] for i in range(width)])
     assert (planes @ np.array(vector)).tolist() == CASES[case]["sums"]
-    found = nd.project([vector], width, hashes=[int(h, 2) for h in hashes])
-    assert bits(int(found[0, 0]), width) == CASES[case]["fingerprint"]
+    codes = nd.project([vector], width, hashes=[int(h, 2) for h in hashes])
+    assert bits(int(codes[0, 0]), width) == CASES[case]["fingerprint"]
 
 
 def test_the_slip_of_the_article_on_hashed_dimensions() -> None:

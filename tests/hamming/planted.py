@@ -15,12 +15,14 @@ def brute(fps: Any, distance: int, skipped: Any = ()) -> list[tuple[int, int, in
     """Every pair by its definition."""
     codes = fps if fps.ndim == 2 else fps[:, None]
     kept = np.setdiff1d(np.arange(len(codes)), np.asarray(skipped, np.int64))
-    found = []
+    result = []
     for at, i in enumerate(kept):
         later = kept[at + 1 :]
         apart = np.bitwise_count(codes[i] ^ codes[later]).sum(axis=1, dtype=np.int64)
-        found += [(int(i), int(later[j]), int(apart[j])) for j in np.flatnonzero(apart <= distance)]
-    return found
+        result += [
+            (int(i), int(later[j]), int(apart[j])) for j in np.flatnonzero(apart <= distance)
+        ]
+    return result
 
 
 def planted(bits: int, distance: int, seed: int, rows: int = ROWS) -> Any:

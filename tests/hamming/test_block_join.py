@@ -28,13 +28,13 @@ def blocks(bits: int, distance: int) -> Any:
 
 def shared(codes: Any, bits: int, distance: int) -> list[tuple[int, int, int]]:
     """What all shares give, of which each is in order."""
-    masks, found = blocks(bits, distance), []
+    masks, result = blocks(bits, distance), []
     for block in range(distance + 1):
         columns = pairs_of_block(codes, masks[: block + 1], distance, bits)
         rows = list(zip(*(column.tolist() for column in columns), strict=True))
         assert rows == sorted(rows)
-        found += rows
-    return sorted(found)
+        result += rows
+    return sorted(result)
 
 
 @pytest.fixture(params=[False, True], ids=["auto", "own plan"], scope="module")

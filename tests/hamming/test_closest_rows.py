@@ -51,13 +51,13 @@ def test_the_closest_of_all_parts_is_the_first_of_the_closest(
             living = np.ones(len(stored), bool) if dead is None else ~dead
             rows += [(at, row, stored[row]) for row in np.flatnonzero(living).tolist()]
         queries = codes(9)
-        found = closest.closest_rows(queries, parts, distance, 1)
+        neighbours = closest.closest_rows(queries, parts, distance, 1)
     for q, query in enumerate(queries):
         near = [(int(np.bitwise_count(code ^ query).sum()), at, row) for at, row, code in rows]
         best = min((each for each in near if each[0] <= distance), default=None)
-        assert found.distances[q] == (distance + 1 if best is None else best[0])
-        assert found.parts[q] == (-1 if best is None else best[1])
-        assert best is None or found.rows[q] == best[2]
+        assert neighbours.distances[q] == (distance + 1 if best is None else best[0])
+        assert neighbours.parts[q] == (-1 if best is None else best[1])
+        assert best is None or neighbours.rows[q] == best[2]
 
 
 def test_of_many_hits_the_nearest_are_the_first() -> None:

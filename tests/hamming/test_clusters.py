@@ -74,8 +74,8 @@ def test_both_equal_their_definitions(bits: int, heavy: int) -> None:
             plans.append(f"multi:{distance + 2}")
         for plan in plans:
             for workers in (1, 2):
-                found = components(fps, distance, bits, plan, workers, heavy=heavy)
-                assert found.tolist() == want
+                actual = components(fps, distance, bits, plan, workers, heavy=heavy)
+                assert actual.tolist() == want
                 kept = greedy(fps, order, distance, bits, plan, workers, heavy=heavy)
                 assert kept.tolist() == want_kept
         in_order = greedy(fps, None, distance, bits, heavy=heavy).tolist()

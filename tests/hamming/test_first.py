@@ -37,7 +37,7 @@ def test_the_first_matches_are_those_of_a_sort(
     queries = codes[draw.integers(0, count, 9)]
     first = First(most, dead, by_age=by_age)
     searcher = build_searcher(codes, plan_for(codes, distance, bits, plan), distance, bits, 2)
-    found = searcher.search(queries, distance, 2, first)
+    hits = searcher.search(queries, distance, 2, first)
     apart = np.bitwise_count(queries[:, None, :] ^ codes[None, :, :]).sum(axis=2, dtype=np.int64)
     near = apart <= distance
     if dead is not None:
@@ -48,7 +48,7 @@ def test_the_first_matches_are_those_of_a_sort(
         if not by_age:
             rows.sort(key=lambda row: (apart[q, row], row))
         cut += len(rows[most:])
-        here = found.only(found.queries == q)
+        here = hits.only(hits.queries == q)
         assert sorted(here.rows.tolist()) == sorted(rows[:most])
         assert here.distances.tolist() == apart[q, here.rows].tolist()
     assert first.cut == cut

@@ -60,14 +60,16 @@ def test_paths_of_pairs_are_those_of_a_breadth_first_search(graph: Any) -> None:
         root = int(representative[kept])
         level, reached = {root: kept}, {root}
         while level:
-            found: dict[int, tuple[int, int]] = {}
+            actual: dict[int, tuple[int, int]] = {}
             for (one, other), price in zip(pairs, cost.tolist(), strict=True):
                 for near, far in ((one, other), (other, one)):
                     if near in level and far not in reached:
-                        found[far] = min(found.get(far, (price, level[near])), (price, level[near]))
-            for far, (_, name) in found.items():
+                        actual[far] = min(
+                            actual.get(far, (price, level[near])), (price, level[near])
+                        )
+            for far, (_, name) in actual.items():
                 expected[representative == far] = name
-            reached |= set(found)
-            level = {far: far for far in found}
+            reached |= set(actual)
+            level = {far: far for far in actual}
     via = paths_of_pairs(left, right, cost, representative, kept_of)
     assert via.tolist() == expected.tolist()

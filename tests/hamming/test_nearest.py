@@ -16,22 +16,22 @@ from suite import JIT
 
 def by_definition(codes: Any, queries: Any, n: int, dead: Any) -> list[list[tuple[int, int]]]:
     """(distance, row) of the first n of all."""
-    found = []
+    result = []
     for query in queries.tolist():
         every = [
             (sum((a ^ b).bit_count() for a, b in zip(query, row, strict=True)), number)
             for number, row in enumerate(codes.tolist())
             if not dead[number]
         ]
-        found.append(sorted(every)[:n])
-    return found
+        result.append(sorted(every)[:n])
+    return result
 
 
 def nearest(codes: Any, queries: Any, n: int, workers: int, dead: Any) -> list[Any]:
     """The same of what the scan finds."""
-    found = nearest_neighbours(codes, queries, n, workers, dead)
+    neighbours = nearest_neighbours(codes, queries, n, workers, dead)
     chosen: list[Any] = [[] for _ in queries]
-    for query, row, distance in zip(*(column.tolist() for column in found), strict=True):
+    for query, row, distance in zip(*(column.tolist() for column in neighbours), strict=True):
         chosen[query].append((distance, row))
     return [sorted(each)[:n] for each in chosen]
 

@@ -31,14 +31,14 @@ def near(random: np.random.Generator, source: Any, count: int, bits: int) -> Any
 
 
 def by_hand(new: Any, old: Any, distance: int) -> list[tuple[int, int, int]]:
-    found = []
+    result = []
     for right, code in enumerate(old):
         for left, other in enumerate(new):
             masked = np.ma.is_masked(code) or np.ma.is_masked(other)
             apart = sum(int(a ^ b).bit_count() for a, b in zip(code.data, other.data, strict=True))
             if not masked and apart <= distance:
-                found.append((left, right, apart))
-    return found
+                result.append((left, right, apart))
+    return result
 
 
 def rows_of(batches: Any) -> list[tuple[int, int, int]]:
@@ -56,8 +56,8 @@ def test_it_finds_what_comparing_all_finds(seed: int, bits: int, distance: int) 
     masks = [np.repeat((random.random(n) < 0.2)[:, None], width, axis=1) for n in (12, 40)]
     one, other = (np.ma.MaskedArray(x, mask) for x, mask in zip((new, old), masks, strict=True))
     batches = [other[:17], other[17:17], other[17:]]
-    found = rows_of(cross_pairs(one, batches, distance, bits))
-    assert found == by_hand(one, other, distance)
+    pairs = rows_of(cross_pairs(one, batches, distance, bits))
+    assert pairs == by_hand(one, other, distance)
 
 
 @pytest.mark.parametrize("plan", ["auto", "scan", "bits", "blocks", "multi:4", "mih:2", "probe"])
@@ -88,12 +88,12 @@ def test_files_are_joined_with_their_ids(tmp_path: Path) -> None:
         ids = pa.array([f"{name[:3]}-{first + i}" for i in range(len(codes))], pa.large_string())
         pq.write_table(fingerprint_table(ids, codes, nd.Recipe()), tmp_path / f"{name}.parquet")
     others = [str(tmp_path / "1.parquet"), str(tmp_path / "2.parquet")]
-    found = new_pairs_file(str(tmp_path / "new.parquet"), others, str(tmp_path / "p.parquet"))
+    actual = new_pairs_file(str(tmp_path / "new.parquet"), others, str(tmp_path / "p.parquet"))
     rows = pq.read_table(tmp_path / "p.parquet").to_pylist()
-    wanted = by_hand(np.ma.array(new), np.ma.array(old), 3)
-    assert [(row["left"], row["right"], row["distance"]) for row in rows] == wanted
-    assert found.pairs == len(wanted) > 0
-    assert found.fingerprints == 70
+    expected = by_hand(np.ma.array(new), np.ma.array(old), 3)
+    assert [(row["left"], row["right"], row["distance"]) for row in rows] == expected
+    assert actual.pairs == len(expected) > 0
+    assert actual.fingerprints == 70
     for row in rows:
         assert row["left_id"] == f"new-{row['left']}"
         assert row["right_id"] == f"{1 if row['right'] < 30 else 2}-{row['right']}"

@@ -159,10 +159,10 @@ def test_skewed_millions_stay_quick() -> None:
     rng = np.random.default_rng(3)
     half = rng.integers(0, 2**32, 200_000, dtype=np.uint64)
     for fps in (half, half << np.uint64(32) | np.uint64(99)):
-        found = [pairs(fps, 1, plan=plan) for plan in ("auto", "blocks", "multi:3")]
-        assert found[0].equals(found[1])
-        assert found[0].equals(found[2])
-        assert found[0].num_rows > 0
+        result = [pairs(fps, 1, plan=plan) for plan in ("auto", "blocks", "multi:3")]
+        assert result[0].equals(result[1])
+        assert result[0].equals(result[2])
+        assert result[0].num_rows > 0
     small = rng.integers(0, 2**10, 300_000)
     counts = np.bincount(small, minlength=2**10)
     apart = np.bitwise_count(np.arange(2**10)[:, None] ^ np.arange(2**10)).astype(int)

@@ -98,12 +98,12 @@ def test_an_approximate_plan_finds_the_share_it_states(plan: str, bits: int, dis
     recall = measured_recall(searcher, codes, distance, bits)
     stated = searcher.plan.recall
     assert recall >= stated - 4 * np.sqrt(stated * (1 - stated) / 256) - 1 / 256
-    found = searcher.search(codes[:100], distance, 1)
-    places = list(zip(found.queries.tolist(), found.rows.tolist(), strict=True))
+    hits = searcher.search(codes[:100], distance, 1)
+    places = list(zip(hits.queries.tolist(), hits.rows.tolist(), strict=True))
     assert len(places) == len(set(places))
-    apart = np.bitwise_count(codes[found.queries] ^ codes[found.rows]).sum(axis=1)
-    assert apart.tolist() == found.distances.tolist()
-    assert max(found.distances.tolist()) <= distance
+    apart = np.bitwise_count(codes[hits.queries] ^ codes[hits.rows]).sum(axis=1)
+    assert apart.tolist() == hits.distances.tolist()
+    assert max(hits.distances.tolist()) <= distance
 
 
 @needs_jit
@@ -186,8 +186,8 @@ def test_short_texts_need_small_features_and_a_larger_distance() -> None:
     shingles = nd.Recipe()
     characters = nd.Recipe(tokens="chars", ngram=3)
     texts = [text for pair in SHORT for text in pair]
-    found = nd.pairs(nd.fingerprints(texts, characters), distance=12).to_pylist()
-    assert [(row["left"], row["right"]) for row in found] == [(0, 1), (2, 3), (4, 5), (6, 7)]
+    pairs = nd.pairs(nd.fingerprints(texts, characters), distance=12).to_pylist()
+    assert [(row["left"], row["right"]) for row in pairs] == [(0, 1), (2, 3), (4, 5), (6, 7)]
     assert nd.pairs(nd.fingerprints(texts, characters), distance=3).num_rows == 0
 
     def farthest(recipe: nd.Recipe) -> int:

@@ -94,8 +94,8 @@ def test_the_command_writes_the_cluster_of_every_row(
     here: Here, policy: str, rows: list[Any]
 ) -> None:
     files = ["1.parquet", "2.parquet"]
-    _, told = here("pairs", *files, "--clusters", "c.csv", "--policy", policy, "--memory", "64M")
-    assert f"{sum(kept for _, kept in rows)} kept within 3 bits among 5 fingerprints" in told
+    _, message = here("pairs", *files, "--clusters", "c.csv", "--policy", policy, "--memory", "64M")
+    assert f"{sum(kept for _, kept in rows)} kept within 3 bits among 5 fingerprints" in message
     lines = [f"d{i},{label},{kept}" for i, (label, kept) in enumerate(rows)]
     assert (here.folder / "c.csv").read_text().splitlines() == ["id,cluster,kept", *lines]
 
@@ -110,7 +110,7 @@ def test_the_command_writes_the_cluster_of_every_row(
     ],
 )
 def test_wrong_options_are_one_clear_line(here: Here, options: list[str], message: str) -> None:
-    out, told = here("pairs", "1.parquet", *options, code=2)
-    assert message in told
+    out, err = here("pairs", "1.parquet", *options, code=2)
+    assert message in err
     assert out == ""
     assert here.files() == ["1.parquet", "2.parquet"]

@@ -144,19 +144,19 @@ def test_planted_texts_differ_from_their_originals_and_are_similar_enough(
     assert records
     planted = importlib.import_module("harness.planted")
     texts = [" ".join(f"w{i * j % 97}" for i in range(30 + 5 * j)) for j in range(1, 200)]
-    made = list(planted.first_bytes(planted.planted(texts), 3 * sum(map(len, texts))))
-    by_name = dict(made)
+    copies = list(planted.first_bytes(planted.planted(texts), 3 * sum(map(len, texts))))
+    by_name = dict(copies)
     near = [name for name in by_name if name.endswith(planted.NEAR)]
     assert len(near) > 10
-    found = [similarity(by_name[n], by_name[n.removesuffix(planted.NEAR)]) for n in near]
-    assert min(found) >= 0.8
-    assert max(found) < 1
+    result = [similarity(by_name[n], by_name[n.removesuffix(planted.NEAR)]) for n in near]
+    assert min(result) >= 0.8
+    assert max(result) < 1
     assert by_name["0:0"] != by_name["1:0"]
     for kind in ("jsonl", "parquet"):
-        planted.write(made, tmp_path / f"texts.{kind}")
+        planted.write(copies, tmp_path / f"texts.{kind}")
     assert planted.texts_in(tmp_path) == list(by_name.values())
     read = pq.read_table(tmp_path / "texts.parquet").to_pylist()
-    assert [(row["id"], row["text"]) for row in read] == made
+    assert [(row["id"], row["text"]) for row in read] == copies
 
 
 def test_growing_texts_begin_with_those_of_fewer(records: Any) -> None:
@@ -184,20 +184,20 @@ def test_a_power_is_that_of_the_last_three_doublings(
     records: Any, seconds: list[float], value: float, highest: float
 ) -> None:
     assert records
-    found = importlib.import_module("cases.growth").powers(seconds)
-    assert found == {"value": pytest.approx(value), "highest": pytest.approx(highest)}
+    result = importlib.import_module("cases.growth").powers(seconds)
+    assert result == {"value": pytest.approx(value), "highest": pytest.approx(highest)}
 
 
 def names_of_ours() -> dict[str, set[str]]:
     """Who imports which name of neardup, in functions too: "module:name" to files."""
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for folder in ("bench/harness", "bench/cases", "bench/experiments", "tools"):
         for file in (ROOT / folder).glob("*.py"):
             for node in ast.walk(ast.parse(file.read_text("utf-8"))):
                 if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("neardup"):
                     for alias in node.names:
-                        found.setdefault(f"{node.module}:{alias.name}", set()).add(file.name)
-    return found
+                        result.setdefault(f"{node.module}:{alias.name}", set()).add(file.name)
+    return result
 
 
 def test_what_bench_and_tools_import_of_neardup_exists() -> None:
@@ -232,11 +232,11 @@ def test_texts_are_planted_at_exact_similarities(records: Any) -> None:
     ):
         planted = near.plant(texts, 400, 3, how)
         pairs = zip(planted.texts, planted.rows, strict=True)
-        found = [Fraction(*near.similarity(text, texts[row])) for text, row in pairs]
-        assert (min(found), max(found)) == (least, most)
+        result = [Fraction(*near.similarity(text, texts[row])) for text, row in pairs]
+        assert (min(result), max(result)) == (least, most)
         assert [
             near.similar(t, texts[r]) for t, r in zip(planted.texts, planted.rows, strict=True)
-        ] == [x >= Fraction(8, 10) for x in found]
+        ] == [x >= Fraction(8, 10) for x in result]
 
 
 def test_a_part_of_a_case_is_measured_and_the_rest_stays_as_it_was(
@@ -248,10 +248,10 @@ def test_a_part_of_a_case_is_measured_and_the_rest_stays_as_it_was(
     assert few.has({"n": "10|20"})
     assert few.has({"function": "ours"})
     assert not many.has({"n": "10|20"})
-    asked = []
+    calls = []
 
     def run(measurement: Any, _python: str, limit: float) -> dict[str, Any]:
-        asked.append(measurement)
+        calls.append(measurement)
         return {"over": limit} if measurement == many else {"value": 2.0}
 
     monkeypatch.setattr(runs, "run", run)
@@ -259,11 +259,11 @@ def test_a_part_of_a_case_is_measured_and_the_rest_stays_as_it_was(
     arguments = runs.parse()
     assert runs.partial(arguments)
     rows = [model.Row("few", few), model.Row("many", many)]
-    found = runs.measure(rows, arguments, 2, 7.0)
-    assert asked == [many]
-    assert found[few] == []
-    assert {"over": 7.0}.items() <= found[many][0].items()
-    notes = list(runs.report.notes(rows[1], found))
+    result = runs.measure(rows, arguments, 2, 7.0)
+    assert calls == [many]
+    assert result[few] == []
+    assert {"over": 7.0}.items() <= result[many][0].items()
+    notes = list(runs.report.notes(rows[1], result))
     assert notes == ['pairs, ours ours {"n": 200}: stopped after 7 s']
     raw = runs.report.recorded([], {few: [{"value": 1.0}]}, [])
     records.keep("index", FACTS, raw, results)

@@ -76,9 +76,9 @@ def run_python(page: Path) -> dict[str, Any]:
         if body.startswith(">>>"):
             session = doctest.DocTestParser().get_doctest(body, {}, page.name, str(page), 0)
             session.globs = namespace
-            told: list[str] = []
-            runner.run(session, out=told.append, clear_globs=False)
-            assert not runner.failures, "".join(told)
+            messages: list[str] = []
+            runner.run(session, out=messages.append, clear_globs=False)
+            assert not runner.failures, "".join(messages)
         else:
             exec(compile(body, str(page), "exec"), namespace)  # noqa: S102
     return namespace
@@ -100,10 +100,10 @@ def test_commands_succeed_and_print_what_they_say(
     (tmp_path / "news.jsonl").write_text(NEWS, "utf-8")
     here = Here(tmp_path, monkeypatch, capfd)
     for body in blocks(page, "console"):
-        for command, wanted in commands(body):
+        for command, expected in commands(body):
             printed, _ = here.shell(command)
-            checked = doctest.OutputChecker().check_output(wanted, printed, DOCTEST_OPTIONS)
-            assert checked, f"{command}: {printed!r}, documented is {wanted!r}"
+            checked = doctest.OutputChecker().check_output(expected, printed, DOCTEST_OPTIONS)
+            assert checked, f"{command}: {printed!r}, documented is {expected!r}"
 
 
 def commands(body: str) -> list[tuple[str, str]]:
@@ -121,12 +121,12 @@ def anchors(page: Path) -> set[str]:
 
 def targets(page: Path) -> list[tuple[Path, str]]:
     """(file, anchor) of each link that stays in the project."""
-    found = []
+    result = []
     for link in LINK.findall(FENCE.sub("", page.read_text("utf-8"))):
         if "://" not in link:
             path, _, anchor = link.partition("#")
-            found.append(((page.parent / path).resolve() if path else page, anchor))
-    return found
+            result.append(((page.parent / path).resolve() if path else page, anchor))
+    return result
 
 
 @pytest.mark.parametrize("page", [pytest.param(p, id=p.name) for p in PAGES])
@@ -175,9 +175,9 @@ def test_the_command_line_reference_is_fresh() -> None:
 
 
 def test_the_cells_of_the_notebook_give_what_it_shows() -> None:
-    made, file = tool("notebook"), DOCS / "guide" / "tutorial.ipynb"
+    module, file = tool("notebook"), DOCS / "guide" / "tutorial.ipynb"
     stored = json.loads(file.read_text("utf-8"))
-    assert made.executed(stored) == stored, "run python tools/notebook.py"
+    assert module.executed(stored) == stored, "run python tools/notebook.py"
 
 
 @pytest.mark.parametrize("name", sorted(tool("figures").figures()))
@@ -187,10 +187,10 @@ def test_the_figures_are_fresh(name: str) -> None:
 
 
 def test_the_vectors_are_those_of_the_oracle_and_stand_in_the_page() -> None:
-    made = tool("recipe_vectors")
-    vectors = made.compute(made.load_oracle())
+    module = tool("recipe_vectors")
+    vectors = module.compute(module.load_oracle())
     assert json.loads((REFERENCE / "vectors.json").read_text("ascii")) == vectors
-    assert made.table(vectors) in (REFERENCE / "recipe.md").read_text("utf-8")
+    assert module.table(vectors) in (REFERENCE / "recipe.md").read_text("utf-8")
 
 
 def test_package_and_program_of_the_page_give_the_vectors(
@@ -203,9 +203,9 @@ def test_package_and_program_of_the_page_give_the_vectors(
     for name, fields in stored["recipes"].items():
         recipe = nd.Recipe(**fields)
         for row in stored["vectors"]:
-            wanted = None if row[name] is None else int(row[name], 16)
-            assert program(row["text"], fields) == wanted, row
-            assert nd.fingerprint(row["text"], recipe) == wanted, row
+            expected = None if row[name] is None else int(row[name], 16)
+            assert program(row["text"], fields) == expected, row
+            assert nd.fingerprint(row["text"], recipe) == expected, row
 
 
 def test_the_numbers_of_the_demo_are_right() -> None:
@@ -218,8 +218,8 @@ def test_the_numbers_of_the_demo_are_right() -> None:
 
     table = (REFERENCE / "fingerprints.md").read_text("utf-8")
     for bits in (3, 6, 8, 12):
-        found = (int(count[: bits + 1].sum()) for count in (near, others))
-        assert "| {} bits | {:,} | {:,} |".format(bits, *found) in table
+        result = (int(count[: bits + 1].sum()) for count in (near, others))
+        assert "| {} bits | {:,} | {:,} |".format(bits, *result) in table
     for page in (table, (ROOT / "README.md").read_text("utf-8")):
         assert f"{near.sum():,}" in page
         assert f"{others.sum():,}" in page

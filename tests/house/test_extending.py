@@ -34,9 +34,9 @@ def test_the_patches_of_the_page_apply_and_its_sessions_run(tmp_path: Path) -> N
     subprocess.run(apply, cwd=tmp_path, input=patches, text=True, check=True)
     sessions = "\n".join(blocks("```py"))
     (tmp_path / "sessions.txt").write_text(sessions, "utf-8")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "doctest", "sessions.txt"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
         env=os.environ | {"PYTHONPATH": str(tmp_path / "src"), "NUMBA_DISABLE_JIT": "1"},
     )  # fmt: skip
-    assert not done.returncode, done.stdout + done.stderr
+    assert not process.returncode, process.stdout + process.stderr

@@ -160,12 +160,12 @@ ALLOWED: dict[str, set[str]] = {
 
 def modules(package: Path) -> dict[str, Path]:
     """Every module of a package by its dotted name; "__init__" is the package itself."""
-    found = {}
+    result = {}
     for file in sorted(package.rglob("*.py")):
         parts = file.relative_to(package).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found[name or "__init__"] = file
-    return found
+        result[name or "__init__"] = file
+    return result
 
 
 def imported(file: Path, known: Iterable[str]) -> Iterator[str]:
@@ -199,15 +199,15 @@ def room_of(module: str) -> str | None:
 
 def wrong_ways(graph: dict[str, set[str]]) -> list[str]:
     """Imports that the table does not allow; the face of a room may import the whole room."""
-    found = []
+    result = []
     for module, targets in graph.items():
         room = room_of(module)
         for target in sorted(targets):
             inside = target.startswith(f"{module}.") and module != "__init__"
             allowed = ALLOWED.get(room or "", set()) | {room}
             if not inside and room_of(target) not in allowed:
-                found.append(f"{module} -> {target}")
-    return found
+                result.append(f"{module} -> {target}")
+    return result
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
@@ -259,8 +259,8 @@ def test_a_planted_wrong_import_is_found(file: str, tmp_path: Path) -> None:
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     with (copy / file).open("a") as source:
         source.write(f"\n{PLANTED[file]}")
-    found = wrong_ways(arrows(copy))
-    assert [x.partition(" ")[0] for x in found] == [file.removesuffix(".py").replace("/", ".")]
+    rows = wrong_ways(arrows(copy))
+    assert [x.partition(" ")[0] for x in rows] == [file.removesuffix(".py").replace("/", ".")]
 
 
 def test_a_planted_circle_is_found(tmp_path: Path) -> None:

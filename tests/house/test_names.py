@@ -29,15 +29,15 @@ MODULES = sorted(x.name for x in pkgutil.walk_packages([str(PACKAGE)], "neardup.
 
 def imports(file: Path) -> set[str]:
     """Every module that a file imports anywhere, as a dotted name."""
-    found: set[str] = set()
+    result: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            result.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             module = node.module or ""
-            found.add(module)
-            found.update(f"{module}.{alias.name}" for alias in node.names)
-    return found
+            result.add(module)
+            result.update(f"{module}.{alias.name}" for alias in node.names)
+    return result
 
 
 def is_of(module: str, *packages: str) -> bool:
@@ -214,7 +214,7 @@ def test_loading_a_step_compiles_nothing() -> None:
 
 
 def run_python(code: str) -> str:
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=400, check=True
     )
-    return done.stdout.strip()
+    return process.stdout.strip()

@@ -42,7 +42,7 @@ class Page(HTMLParser):
 def test_the_site_is_built_and_whole(tmp_path: Path) -> None:
     for name in NEEDED:
         pytest.importorskip(name, reason="the site needs pip install 'neardup[docs]'")
-    done = subprocess.run(
+    process = subprocess.run(
         [
             *(sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going"),
             *("-c", "docs", "-d", str(tmp_path / "doctrees"), ".", str(tmp_path / "site")),
@@ -50,7 +50,7 @@ def test_the_site_is_built_and_whole(tmp_path: Path) -> None:
         cwd=ROOT, capture_output=True, text=True, check=False,
         env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
     site = (tmp_path / "site").resolve()
     assert not broken_links(site)
     assert not loaded_from_elsewhere(site)

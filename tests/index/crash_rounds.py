@@ -61,9 +61,9 @@ class Kind:
 
     def written(self, values: list[int | None]) -> tuple[list[Any], list[str | None] | None]:
         """Documents, and what is kept of them: of an index by similarity the number as a text."""
-        made = [None if value is None else self.document(value) for value in values]
+        documents = [None if value is None else self.document(value) for value in values]
         texts = [None if value is None else str(value) for value in values]
-        return made, texts if "store" in self.options else None
+        return documents, texts if "store" in self.options else None
 
     def numbers(self, index: Any) -> list[tuple[str, int]]:
         """Ids and numbers of what an index holds at one moment, in order."""
@@ -134,9 +134,9 @@ def offer(kind: Kind, rng: random.Random, state: State, step: int, index: Any) -
     want = [offered(kind, state, *each, stored) for each in zip(ids, values, strict=True)]
     if index is not None:
         with index.transaction() as t:
-            found = t.offer_many(ids, *kind.written(values), stored=stored)
-            if [answer.state for answer in found] != want:
-                raise AssertionError(f"{found}, not {want}")
+            files = t.offer_many(ids, *kind.written(values), stored=stored)
+            if [answer.state for answer in files] != want:
+                raise AssertionError(f"{files}, not {want}")
 
 
 def add(kind: Kind, rng: random.Random, state: State, index: Any) -> None:
@@ -147,11 +147,11 @@ def add(kind: Kind, rng: random.Random, state: State, index: Any) -> None:
     for identity, value in zip(ids, values, strict=True):
         state.pop(identity, None)
         state[identity] = value
-    made, texts = kind.written([*values])
+    documents, texts = kind.written([*values])
     if index is not None and size == 1:
-        index.add(ids[0], made[0], texts and texts[0])
+        index.add(ids[0], documents[0], texts and texts[0])
     elif index is not None:
-        index.add(ids, made, texts)
+        index.add(ids, documents, texts)
 
 
 def story(kind: Kind, seed: int, state: State, index: Any = None) -> Iterator[State]:
@@ -190,9 +190,9 @@ def read(kind: Kind, path: Path, seed: int, before: State, pipe: int) -> None:
     while True:
         with nd.DurableIndex.open(path, readonly=True) as index:
             for _ in range(20):
-                found = kind.numbers(index)
+                contents = kind.numbers(index)
                 for _ in range(100_000):
-                    if list(seen.items()) == found:
+                    if list(seen.items()) == contents:
                         break
                     seen = next(states)
                 else:
@@ -262,15 +262,15 @@ def one_round(kind: Kind, path: Path, rng: random.Random, before: State) -> tupl
         *(state for state, _ in zip(story(kind, seed, before), range(count + 1), strict=False)),
     ]
     with nd.DurableIndex.open(path) as index:
-        found = kind.numbers(index)
-        wanted = [state for state in possible[count:] if list(state.items()) == found]
-        if not wanted:
-            lost = set(possible[count].items()) - set(found)
+        contents = kind.numbers(index)
+        expected = [state for state in possible[count:] if list(state.items()) == contents]
+        if not expected:
+            lost = set(possible[count].items()) - set(contents)
             raise AssertionError(
                 f"{len(lost)} acknowledged documents lost, or order, or half a commit"
             )
-        check(kind, index, wanted[0], rng)
-    return wanted[0], count, seen
+        check(kind, index, expected[0], rng)
+    return expected[0], count, seen
 
 
 def check(kind: Kind, index: Any, state: State, rng: random.Random) -> None:
@@ -281,16 +281,16 @@ def check(kind: Kind, index: Any, state: State, rng: random.Random) -> None:
     for identity in rng.sample(list(state), min(5, len(state))):
         query = state[identity] ^ 1 << 63 ^ 1 << rng.randrange(63)
         near = [(name, kind.score(value, query)) for name, value in state.items()]
-        wanted = sorted(
+        expected = sorted(
             (hit for hit in near if kind.is_near(hit[1])),
             key=lambda hit: kind.closest_first(hit[1]),
         )
         (document,), texts = kind.written([query])
-        if index.query(document) != wanted:
-            raise AssertionError(f"query {query}: {index.query(document)}, not {wanted}")
+        if index.query(document) != expected:
+            raise AssertionError(f"query {query}: {index.query(document)}, not {expected}")
         twins = index.offer_many(["a twin", "b twin"], [document] * 2, texts and texts * 2)
-        if [answer.near for answer in twins] != [wanted[0]] * 2:
-            raise AssertionError(f"offered {query}: {twins}, not {wanted[0]}")
+        if [answer.near for answer in twins] != [expected[0]] * 2:
+            raise AssertionError(f"offered {query}: {twins}, not {expected[0]}")
 
 
 def main() -> None:

@@ -124,9 +124,9 @@ def _finished(lines: Any) -> Iterator[tuple[str, str, str, int]]:
             continue
         if resumed := re.match(r" *<\.\.\. \w+ resumed>(.*)", rest):
             rest = f"{begun.pop(process)}{resumed[1]}"
-        found = LINE.match(f"{process} {rest}")
-        if found and int(found[4]) >= 0:
-            yield process, found[2], found[3], int(found[4])
+        match = LINE.match(f"{process} {rest}")
+        if match and int(match[4]) >= 0:
+            yield process, match[2], match[3], int(match[4])
 
 
 class _Parser:
@@ -287,8 +287,8 @@ class Disk:
 
 
 def _number(arguments: str) -> int:
-    found = re.match(r"\d+", arguments)
-    return int(found[0]) if found else -1
+    match = re.match(r"\d+", arguments)
+    return int(match[0]) if match else -1
 
 
 def _texts(arguments: str) -> list[bytes]:

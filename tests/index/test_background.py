@@ -46,8 +46,8 @@ class Merging:
 
     def __init__(self, kind: str, patch: pytest.MonkeyPatch) -> None:
         self.gate, self.entered = threading.Event(), threading.Event()
-        made, self.options = KINDS[kind]
-        merge = made.merge
+        make, self.options = KINDS[kind]
+        merge = make.merge
 
         def wait(kind: Any, segments: list[Any], folder: Path | None = None) -> Any:
             if segments[0].file is not None:
@@ -55,7 +55,7 @@ class Merging:
                 assert self.gate.wait(60)
             return merge(kind, segments, folder)
 
-        patch.setattr(made, "merge", wait)
+        patch.setattr(make, "merge", wait)
         self.is_similar = kind == "similarity"
         self.index = nd.DurableIndex.open(tempfile.mkdtemp(dir=FOLDERS), **self.options)
         self.expected: dict[int, int] = {}
@@ -79,11 +79,11 @@ class Merging:
 
     def agrees(self, index: Any = None) -> None:
         """The index holds and finds what it must."""
-        asked = self.index if index is None else index
-        found = {i: int(x[0]) if self.is_similar else x for i, x in asked}
-        assert list(found.items()) == list(self.expected.items())
+        view = self.index if index is None else index
+        result = {i: int(x[0]) if self.is_similar else x for i, x in view}
+        assert list(result.items()) == list(self.expected.items())
         for identity, value in list(self.expected.items())[::17]:
-            hits = asked.query([value, 1 << 40] if self.is_similar else value)
+            hits = view.query([value, 1 << 40] if self.is_similar else value)
             assert identity in [each for each, _ in hits]
             assert all(self.expected[each] == value for each, _ in hits)
 
@@ -97,10 +97,10 @@ def merging(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("neardup.index.set_segments.TAIL_ROWS", 12)
     monkeypatch.setattr("neardup.index.set_segments.LEVEL_ROWS", 12)
     monkeypatch.setitem(folder_store.FLUSH_ROWS, "similarity", 40)
-    found = Merging(request.param, monkeypatch)
-    yield found
-    found.gate.set()
-    found.index.close()
+    result = Merging(request.param, monkeypatch)
+    yield result
+    result.gate.set()
+    result.index.close()
 
 
 @given(st.lists(st.integers(1, 60), max_size=150))
@@ -111,8 +111,8 @@ def test_there_are_few_segments_whatever_is_written(sizes: list[int]) -> None:
         patch.setattr("neardup.index.set_segments.LEVEL_ROWS", 4)
         for size in sizes:
             stack.append(Sized(size))
-            while (found := next_merge(stack)) is not None:
-                first, last = found
+            while (result := next_merge(stack)) is not None:
+                first, last = result
                 stack[first:last] = [Sized(sum(each.living for each in stack[first:last]))]
     assert len(stack) <= 4 * 4 * (1 + math.log(max(1, sum(sizes)), 4))
 
@@ -176,8 +176,8 @@ def test_a_merge_that_fails_loses_nothing_and_is_told(
     def full(*_: Any) -> None:
         raise FileError("cannot write a file: no space left on device")
 
-    held = KINDS["similarity" if merging.is_similar else "distance"][0]
-    monkeypatch.setattr(held, "write", staticmethod(full))
+    kind = KINDS["similarity" if merging.is_similar else "distance"][0]
+    monkeypatch.setattr(kind, "write", staticmethod(full))
     merging.gate.set()
     wait_until(lambda: "not merged, nothing is lost: cannot write" in caplog.text)
     merging.put(70_000, 3)

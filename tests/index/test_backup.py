@@ -43,15 +43,15 @@ def write(index: Any, version: int) -> None:
 
 def versions(index: Any) -> set[int]:
     """Of all documents and of what is kept of them."""
-    found: set[int] = set()
+    result: set[int] = set()
     for ids, codes, contents in index.documents():
         assert len(ids) == len(contents)
         if hasattr(index, "similarity"):
-            found |= {int(each.min()) for each in contents}
+            result |= {int(each.min()) for each in contents}
         else:
-            found |= {code >> 8 for code in codes[:, 0].tolist()}
-            found |= {int(each.partition(" ")[2]) for each in contents}
-    return found
+            result |= {code >> 8 for code in codes[:, 0].tolist()}
+            result |= {int(each.partition(" ")[2]) for each in contents}
+    return result
 
 
 @pytest.fixture(params=[by_distance, by_similarity])
@@ -69,13 +69,13 @@ def folder() -> Path:
 
 
 def test_each_backup_beside_a_writer_is_one_commit(make: Callable[..., Any], folder: Path) -> None:
-    index, done = make(folder / "index"), threading.Event()
+    index, stop = make(folder / "index"), threading.Event()
     write(index, 1)
     index.commit()
 
     def work() -> None:
         version = 1
-        while not done.is_set():
+        while not stop.is_set():
             version += 1
             write(index, version)
             if version % 7 == 0:
@@ -96,7 +96,7 @@ def test_each_backup_beside_a_writer_is_one_commit(make: Callable[..., Any], fol
             with nd.DurableIndex.open(folder / f"{number}", readonly=True) as copy:
                 assert versions(copy) == {0}
     finally:
-        done.set()
+        stop.set()
         writer.join()
     index.close()
     assert index.check() == []

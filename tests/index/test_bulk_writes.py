@@ -90,11 +90,11 @@ class Life:
 
     def agrees(self, index: Any = None) -> None:
         """The index holds and finds what it must."""
-        asked = self.index if index is None else index
-        found = {i: x if self.kind is ByDistance else int(x[0]) for i, x in asked}
-        assert list(found.items()) == list(self.now.items())
+        view = self.index if index is None else index
+        result = {i: x if self.kind is ByDistance else int(x[0]) for i, x in view}
+        assert list(result.items()) == list(self.now.items())
         for i, value in list(self.now.items())[::7]:
-            hits = [each for each, _ in asked.query(self.document(value))]
+            hits = [each for each, _ in view.query(self.document(value))]
             assert i in hits
             assert all(self.now[each] == value for each in hits)
 

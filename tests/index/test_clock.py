@@ -47,10 +47,10 @@ def test_a_year_of_seconds_takes_few_runs_and_none_is_early() -> None:
         first = end - count // 10
         clock = clock.extended(numbers[first:end], true[first:end]).coarse(0, end)
     assert len(clock) < 20_000
-    told = clock.times_of(numbers)
+    times = clock.times_of(numbers)
     age = true[-1] - true
-    assert np.all(told >= true)
-    assert np.all(told - true <= np.maximum(1, age / 1024))
+    assert np.all(times >= true)
+    assert np.all(times - true <= np.maximum(1, age / 1024))
 
 
 def test_a_refresh_costs_what_is_new_at_any_age() -> None:
@@ -157,7 +157,7 @@ def test_times_are_read_beside_rollbacks(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(
         "neardup.index.row_writer.time", SimpleNamespace(time=lambda: float(next(ticks)))
     )
-    index, done = durable(), threading.Event()
+    index, stop = durable(), threading.Event()
     index.add(list(range(40)), list(range(40)))
     index.commit()
 
@@ -168,7 +168,7 @@ def test_times_are_read_beside_rollbacks(monkeypatch: pytest.MonkeyPatch) -> Non
                 first = seen.times(ids)
                 for _ in range(20):
                     assert np.array_equal(seen.times(ids), first)
-            if done.is_set() and reads > 1:
+            if stop.is_set() and reads > 1:
                 return reads
         raise AssertionError
 
@@ -178,5 +178,5 @@ def test_times_are_read_beside_rollbacks(monkeypatch: pytest.MonkeyPatch) -> Non
             for i in range(rounds % 7):
                 index.add(100 + i, i)
             index.rollback()
-        done.set()
+        stop.set()
         assert min(each.result() for each in reading) > 1

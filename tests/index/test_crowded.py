@@ -22,11 +22,11 @@ MEASURES = ("jaccard", "cosine", "containment", "dice")
 def mixed(random: Any, crowded: int, own: int) -> list[Any]:
     """Documents of 20 or 40 of the same 60 features; and others of 30 to 130 of their own."""
     common = random.integers(0, 1 << 64, 60, np.uint64)
-    found = [random.permutation(common)[: 20 if i % 3 else 40] for i in range(crowded)]
+    result = [random.permutation(common)[: 20 if i % 3 else 40] for i in range(crowded)]
     for _ in range(own):
         size = int(random.integers(30, 130))
-        found.append(np.append(random.integers(0, 1 << 64, size, np.uint64), common[:3]))
-    return found
+        result.append(np.append(random.integers(0, 1 << 64, size, np.uint64), common[:3]))
+    return result
 
 
 def edited(random: Any, document: Any) -> Any:
@@ -50,8 +50,8 @@ def test_a_crowd_and_what_stands_apart_from_it_are_found(measure: str) -> None:
     sets = [set(each.tolist()) for each in documents]
     for at in (*range(0, 1_500, 170), *range(1_500, 3_000, 90)):
         query = edited(random, documents[at])
-        asked = set(query.tolist())
-        scores = {i: naive.similarity(asked, each, measure) for i, each in enumerate(sets)}
+        features = set(query.tolist())
+        scores = {i: naive.similarity(features, each, measure) for i, each in enumerate(sets)}
         expected = {i: score for i, score in scores.items() if score >= 0.8}
         assert dict(index.query(query)) == pytest.approx(expected)
         newest = {i: score for i, score in expected.items() if 700 <= i < 1_600}
@@ -76,13 +76,13 @@ def test_comparing_all_finds_what_looking_up_finds(
         tail.add(i, document)
     index.compact()
     queries = [edited(random, documents[int(i)]) for i in random.integers(0, len(documents), 4)]
-    found = []
+    result = []
     for bound, room in ((0, 1 << 10), (1 << 20, 4)):  # never, and at once
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(kernels, "ENTRIES_A_WORD", bound)
             patch.setattr(kernels, "TELLING_BITS", 1 << 20)
             patch.setattr(seeking, "_SEEN", room)
             patch.setattr(searching, "_WORKSPACES", [])
-            found.append([index.query(query) for query in queries])
-            found.append([tail.query(query) for query in queries])
-    assert found == [found[0]] * 4
+            result.append([index.query(query) for query in queries])
+            result.append([tail.query(query) for query in queries])
+    assert result == [result[0]] * 4

@@ -384,7 +384,7 @@ def test_a_second_writer_is_refused_with_the_number_of_the_first() -> None:
     index = durable(3)
     with pytest.raises(nd.FileError, match=f"process {os.getpid()}"):
         nd.DurableIndex.open(index.path)
-    done = run_python(
+    process = run_python(
         """
         import sys, neardup as nd
         try: nd.DurableIndex.open(sys.argv[1])
@@ -393,8 +393,8 @@ def test_a_second_writer_is_refused_with_the_number_of_the_first() -> None:
         """,
         str(index.path),
     )
-    assert f"process {os.getpid()}" in done.stdout
-    assert done.stdout.splitlines()[-1] == "0"
+    assert f"process {os.getpid()}" in process.stdout
+    assert process.stdout.splitlines()[-1] == "0"
     index.close()
     nd.DurableIndex.open(index.path).close()
 

@@ -40,15 +40,15 @@ COMMITS = 45
 def test_kills_at_random_moments_lose_nothing(kind: str) -> None:
     rounds = "4"
     script = Path(__file__).with_name("crash_rounds.py")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, str(script), "--rounds", rounds, "--kind", kind],
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "nothing lost" in done.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "nothing lost" in process.stdout
 
 
 WRITER = """
@@ -133,28 +133,28 @@ def test_unsynced_writes_that_are_dropped_or_cut_lose_no_commit(
     recording: Recording, kind: str, tmp_path: Path
 ) -> None:
     """The power fails at a random call: any part of what was not synced may be missing."""
-    made = KINDS[kind]
-    states: list[State] = [{}, *islice(story(made, 7, {}), COMMITS)]
+    case = KINDS[kind]
+    states: list[State] = [{}, *islice(story(case, 7, {}), COMMITS)]
     rng = Random(11)
     opened = recording.first_acknowledgement
     for moment in range(MOMENTS):
         at = rng.randrange(opened, len(recording.calls) + 1)
-        done = recording.acknowledged(at) - 1
+        last = recording.acknowledged(at) - 1
         path = tmp_path / f"{moment}" / "index"
         Disk.after(recording.calls[:at], rng).write(path)
         with nd.DurableIndex.open(path, create=False) as index:
-            found = made.numbers(index)
+            contents = case.numbers(index)
             assert index.check() == []
-        possible = states[done : done + 2]
-        assert found in [list(state.items()) for state in possible], (moment, at, done)
+        possible = states[last : last + 2]
+        assert contents in [list(state.items()) for state in possible], (moment, at, last)
         shutil.rmtree(path.parent)
 
 
 @needs_strace
 def test_the_replay_notices_a_missing_sync(recording: Recording, kind: str, tmp_path: Path) -> None:
     """Without the syncs of segment files, or of the log, the same test finds losses."""
-    made = KINDS[kind]
-    states: list[State] = [{}, *islice(story(made, 7, {}), COMMITS)]
+    case = KINDS[kind]
+    states: list[State] = [{}, *islice(story(case, 7, {}), COMMITS)]
     for forgotten in ("sync", "sync folder"):
         calls = [call for call in recording.calls if call.kind != forgotten]
         rng, losses = Random(11), 0
@@ -163,8 +163,8 @@ def test_the_replay_notices_a_missing_sync(recording: Recording, kind: str, tmp_
             Disk.after(calls, rng).write(path)
             try:
                 with nd.DurableIndex.open(path, create=False) as index:
-                    found = made.numbers(index)
-                    losses += found != list(states[-1].items()) or index.check() != []
+                    contents = case.numbers(index)
+                    losses += contents != list(states[-1].items()) or index.check() != []
             except nd.NeardupError:
                 losses += 1
         assert losses > 0, forgotten
@@ -183,7 +183,7 @@ def in_process(code: str, *arguments: Any, file_size: int | None = None) -> str:
         if file_size is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
 
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
         capture_output=True,
         text=True,
@@ -191,8 +191,8 @@ def in_process(code: str, *arguments: Any, file_size: int | None = None) -> str:
         check=False,
         preexec_fn=limit,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 FILL = """
@@ -219,12 +219,12 @@ print(done, len(index))
 def check_full(path: Path, output: str) -> None:
     """An error in one line; all commits are there, and the index goes on when there is room."""
     error, *_, counts = output.splitlines()
-    done = int(counts.split()[0])
-    assert done > 0
+    count = int(counts.split()[0])
+    assert count > 0
     assert str(path) in error
     with nd.DurableIndex.open(path) as index:
         assert index.check() == []
-        assert len(index) == 20 * done
+        assert len(index) == 20 * count
         index.add("later", 5, contents="text")
     with nd.DurableIndex.open(path, readonly=True) as index:
         assert "later" in index
@@ -269,12 +269,12 @@ def change_all(index: Any, names: list[str], texts: list[str]) -> None:
 
 def test_a_full_disk_takes_a_transaction_back_and_it_succeeds_later(small_disk: Path) -> None:
     """What it answered is not there, what was before it is, and questions are answered."""
-    path, made = small_disk / "index", KINDS["similarity"]
+    path, kind = small_disk / "index", KINDS["similarity"]
     texts = [random_text(row) for row in range(300)]
     names = [f"id{row}" for row in range(300)]
     names[100::50] = names[99:299:50]  # repeated ids, of twins
     texts[100::50] = texts[99:299:50]
-    with nd.DurableIndex.open(path, **made.options, recipe=nd.Recipe()) as index:
+    with nd.DurableIndex.open(path, **kind.options, recipe=nd.Recipe()) as index:
         with index.transaction() as t:
             first = t.offer_many(names[:20], texts[:20])
         ballast = small_disk / "ballast"

@@ -29,12 +29,12 @@ def pages() -> list[str]:
     menu = "".join(f"<li><a href='/{at}'>Item {at} of the menu</a></li>" for at in range(40))
     bodies = [" ".join(f"w{draw.randrange(400)}" for _ in range(50)) for _ in range(12)]
     bodies += [body.replace(" ", " changed ", 1) for body in bodies]
-    made = [
+    result = [
         f"<html><body><nav><ul>{menu}</ul></nav><main><article><p>{body}</p></article></main>"
         "<footer>All rights reserved by the owner of this site</footer></body></html>"
         for body in bodies
     ]
-    return [*made, "a plain text, 1 < 2 as ever", ""]
+    return [*result, "a plain text, 1 < 2 as ever", ""]
 
 
 def taken_out(extract: str) -> list[str]:
@@ -61,23 +61,23 @@ def answers(index: Any, texts: list[str]) -> list[Any]:
 def test_an_index_compares_what_is_taken_out(
     kind: dict[str, Any], extract: str, tmp_path: Path
 ) -> None:
-    given, plain = pages(), taken_out(extract)
+    html, plain = pages(), taken_out(extract)
     assert nd.main_text(plain[-2]) == plain[-2]
     recipe, first = nd.Recipe(), list(range(12))
     reference = nd.Index(recipe=recipe, **kind)
     reference.add(first, plain[:12])
     memory = nd.Index(recipe=recipe, extract=extract, **kind)
-    memory.add(first, given[:12])
+    memory.add(first, html[:12])
     memory.save(tmp_path / "saved")
-    with nd.DurableIndex.open(tmp_path / "seen", recipe=recipe, extract=extract, **kind) as made:
-        made.add(first, given[:12])
+    with nd.DurableIndex.open(tmp_path / "seen", recipe=recipe, extract=extract, **kind) as index:
+        index.add(first, html[:12])
     want = answers(reference, plain)
     assert want[0][12], "a changed copy is found"
-    assert answers(pickle.loads(pickle.dumps(memory)), given) == want  # noqa: S301
-    assert answers(nd.Index.load(tmp_path / "saved"), given) == want
-    assert answers(memory, given) == want
+    assert answers(pickle.loads(pickle.dumps(memory)), html) == want  # noqa: S301
+    assert answers(nd.Index.load(tmp_path / "saved"), html) == want
+    assert answers(memory, html) == want
     with nd.DurableIndex.open(tmp_path / "seen") as reopened:
-        assert answers(reopened, given) == want
+        assert answers(reopened, html) == want
     with pytest.raises(nd.UsageError, match=f"extract is 'none', .* made with '{extract}'"):
         nd.DurableIndex.open(tmp_path / "seen", extract="none")
 
@@ -97,9 +97,9 @@ def test_a_folder_keeps_what_is_compared(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("extract", ["main", "all"])
 def test_pairs_are_those_of_what_is_taken_out(extract: str) -> None:
-    given, plain = pages(), taken_out(extract)
-    assert nd.similar_pairs(given, extract=extract) == nd.similar_pairs(plain)
-    assert nd.similar_pairs(given[:9], given[9:], extract=extract) == nd.similar_pairs(
+    html, plain = pages(), taken_out(extract)
+    assert nd.similar_pairs(html, extract=extract) == nd.similar_pairs(plain)
+    assert nd.similar_pairs(html[:9], html[9:], extract=extract) == nd.similar_pairs(
         plain[:9], plain[9:]
     )
 

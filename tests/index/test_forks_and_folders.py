@@ -17,12 +17,12 @@ import neardup as nd
 
 def run(code: str, folder: Path) -> str:
     """What a Python program prints; it must end well."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code), str(folder)],
         capture_output=True, text=True, timeout=120, check=False, cwd=folder.parent,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def test_a_child_that_is_forked_holds_no_lock_on(tmp_path: Path) -> None:
@@ -42,11 +42,11 @@ def test_a_child_that_is_forked_holds_no_lock_on(tmp_path: Path) -> None:
         print(child, flush=True)
         os.kill(os.getpid(), 9)
     """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code), str(folder)],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
-    child = int(done.stdout)
+    child = int(process.stdout)
     try:
         with nd.DurableIndex.open(folder) as index:
             assert list(index) == [(1, 5)]
@@ -161,11 +161,11 @@ def test_a_program_that_ends_without_closing_lets_the_background_end(tmp_path: P
             index.commit()
         print(index.stats()["merging"])
     """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "index")],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+    assert (process.returncode, process.stdout, process.stderr) == (0, "True\n", "")
     with nd.DurableIndex.open(tmp_path / "index", readonly=True) as reader:
         assert list(reader) == [(row, row) for row in range(90)]
         assert reader.stats()["segments"][0]["file"] is not None

@@ -260,8 +260,8 @@ def test_what_is_missing_moves_no_other_document(
     assert index.add(range(len(values)), given_form) == len(stored)
     assert list(index) == stored
     table = index.query_batch(given_form)
-    found = set(zip(table["row"].to_pylist(), table["id"].to_pylist(), strict=True))
-    assert found == {(i, j) for i, one in stored for j, two in stored if one == two}
+    pairs = set(zip(table["row"].to_pylist(), table["id"].to_pylist(), strict=True))
+    assert pairs == {(i, j) for i, one in stored for j, two in stored if one == two}
 
 
 @given(st.lists(st.text() | st.sampled_from(["", "a\0b", "\ud800", "x" * 70_000]), max_size=12))
@@ -522,9 +522,9 @@ def test_removing_an_absent_document_is_a_key_error_and_removes_nothing(kind: Ki
     """In a list too."""
     index = kind.make(3)
     index.add(["a", "b"], [1, 2])
-    for wanted in ("c", ["a", "c"], 5, ["a", "a", "x"]):
+    for ids in ("c", ["a", "c"], 5, ["a", "a", "x"]):
         with pytest.raises(KeyError):
-            index.remove(wanted)
+            index.remove(ids)
     assert len(index) == 2
 
 
@@ -534,7 +534,7 @@ def test_queries_are_right_while_another_thread_writes(kind: Kind) -> None:
     steady = [i * 0x01010101 << 8 for i in range(40)]
     index.add([f"s{i}" for i in range(40)], steady)
     names = [f"s{i}" for i in range(5)]
-    done, wrong = threading.Event(), []
+    stop, wrong = threading.Event(), []
 
     def write() -> None:
         rng = np.random.default_rng(2)
@@ -544,11 +544,11 @@ def test_queries_are_right_while_another_thread_writes(kind: Kind) -> None:
             index.remove(new[::2])
             for each in new[1::2]:
                 index.remove(each)
-        done.set()
+        stop.set()
 
     def ask() -> None:
         for turn in count():
-            if done.is_set() and turn > 20:
+            if stop.is_set() and turn > 20:
                 return
             hits = index.query(steady[turn % 40] ^ 3)
             table = index.query_batch(steady[:5])
@@ -570,19 +570,19 @@ def test_an_id_that_another_thread_replaces_is_never_missed(kind: Kind) -> None:
     index = kind.make(2)
     names, size = [f"s{i}" for i in range(12)], 12
     index.add(names, range(0, 16 * size, 16))
-    done, missed = threading.Event(), []
+    stop, missed = threading.Event(), []
 
     def write() -> None:
         for turn in range(200 if JIT else 20):
             index.add(names, [16 * i | turn & 1 for i in range(size)])
             index.add("s3", 48)
-        done.set()
+        stop.set()
 
     def ask() -> None:
-        while not done.is_set():
+        while not stop.is_set():
             table = index.query_batch([16 * i for i in range(size)])
-            found = set(zip(table["row"].to_pylist(), table["id"].to_pylist(), strict=True))
-            missed.extend(i for i in range(size) if (i, f"s{i}") not in found)
+            pairs = set(zip(table["row"].to_pylist(), table["id"].to_pylist(), strict=True))
+            missed.extend(i for i in range(size) if (i, f"s{i}") not in pairs)
             missed.extend([-1] * ("s3" not in [identity for identity, _ in index.query(48)]))
 
     reader = threading.Thread(target=ask)

@@ -18,14 +18,14 @@ def test_fingerprints_alone_are_refused_where_contents_are_kept(kept: str) -> No
     """Nothing tells what they were made of; the fingerprint itself is not a feature."""
     index = durable(recipe=nd.Recipe(), store=kept)
     codes = nd.fingerprints(["a b c d", "b c d e"])
-    for ids, given in [
+    for ids, codes_of in [
         (["a", "b"], codes),
         ("a", np.array([5], np.uint64)),
         ("a", 7),
         (["a"], [7]),
     ]:
         with pytest.raises(UsageError, match="pass contents="):
-            index.add(ids, given)
+            index.add(ids, codes_of)
     assert len(index) == 0
     assert index.add(["a", "b"], codes, contents=["a b c d", "b c d e"]) == 2
     assert index.add(["c", "d"], ["c d e f", None]) == 1

@@ -237,7 +237,7 @@ def test_a_notebook_sees_what_an_index_holds() -> None:
     near = nd.Index(distance=3)
     near.add("<b>", 1)
     for index in (similar, near):
-        shown = index._repr_html_()
-        assert "<tr><th>documents</th><td>1</td></tr>" in shown
-        assert "&lt;" in shown
-        assert "<b>" not in shown
+        html = index._repr_html_()
+        assert "<tr><th>documents</th><td>1</td></tr>" in html
+        assert "&lt;" in html
+        assert "<b>" not in html

@@ -251,7 +251,7 @@ def test_snapshots_beside_a_writer_see_one_moment(kind: str) -> None:
     writer.start()
     while not stopped.is_set():
         view = index.snapshot()
-        for found in (index.payloads(ids), view.payloads(ids)):
-            assert len(set(found)) == 1
-            assert found[0] is not None
+        for result in (index.payloads(ids), view.payloads(ids)):
+            assert len(set(result)) == 1
+            assert result[0] is not None
     writer.join()

@@ -24,10 +24,10 @@ def test_memory_is_known_before_it_is_built(measure: str) -> None:
     index.add(np.arange(n), features)
     index.compact()
     (part,) = index._source.current().segments  # noqa: SLF001 - what is in memory tells no bytes
-    held = sum(array.nbytes for array in part.arrays.values())
-    held += part.numbers.nbytes + part.ids.values.nbytes
+    nbytes = sum(array.nbytes for array in part.arrays.values())
+    nbytes += part.numbers.nbytes + part.ids.values.nbytes
     row = plan_similar(n, 0.8, measure, features=size).to_pylist()[1]
-    assert row["bytes_per_document"] == pytest.approx(held / n, rel=0.02)
+    assert row["bytes_per_document"] == pytest.approx(nbytes / n, rel=0.02)
 
 
 def test_disk_is_known_within_a_factor_of_2(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_texts_that_are_kept_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("options", "message"),
     [
         ({"n": -1}, "n is -1"),
         ({"n": True}, "n is True"),
@@ -108,6 +108,6 @@ def test_texts_that_are_kept_are_counted(tmp_path: Path) -> None:
         ({"n": 5, "store": "none"}, "store is 'none'"),
     ],
 )
-def test_what_cannot_be_planned_is_refused(asked: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_planned_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        plan_similar(**asked)
+        plan_similar(**options)

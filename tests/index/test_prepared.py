@@ -33,27 +33,27 @@ def make(request: pytest.FixtureRequest) -> Any:
 
 
 def test_what_is_prepared_elsewhere_is_answered_as_what_is_given(make: Any) -> None:
-    given, index = make(), make()
+    plain, index = make(), make()
     ready = pickle.loads(pickle.dumps(index.prepare(NAMES, TEXTS, payloads=NAMES)))  # noqa: S301
-    want = offered(given.add_new(NAMES, TEXTS, payloads=NAMES))
+    want = offered(plain.add_new(NAMES, TEXTS, payloads=NAMES))
     assert offered(index.add_new(ready)) == want
     assert [state for state, _ in want].count("empty") == 2
     assert index.payloads([x[0] for x in index]) == [x[0] for x in index]
-    assert dict(given).keys() == dict(index).keys()
+    assert dict(plain).keys() == dict(index).keys()
     again = index.offer_many(index.prepare(NAMES, TEXTS))
     assert again[0].state == "stored"
 
 
 def test_what_is_prepared_is_added_as_what_is_given(make: Any) -> None:
-    given, index, payloads = make(), make(), [1, 2, 3, 4, 5]
+    plain, index, payloads = make(), make(), [1, 2, 3, 4, 5]
     for names in (NAMES, ["a", "b", "b", "c", "a"]):  # of equal ids the last one counts
         ready = index.prepare(names, TEXTS, payloads=payloads)
-        assert index.add(ready) == given.add(names, TEXTS, payloads=payloads)
-        present = [name for name, _ in given]
+        assert index.add(ready) == plain.add(names, TEXTS, payloads=payloads)
+        present = [name for name, _ in plain]
         assert [name for name, _ in index] == present
-        assert index.payloads(present) == given.payloads(present)
+        assert index.payloads(present) == plain.payloads(present)
         for text in filter(None, TEXTS):
-            assert index.query(text) == given.query(text)
+            assert index.query(text) == plain.query(text)
 
 
 def test_parts_are_joined_in_their_order(make: Any) -> None:
@@ -76,8 +76,8 @@ def test_parts_are_joined_in_their_order(make: Any) -> None:
 
 def test_documents_are_prepared_while_the_lock_is_held(make: Any) -> None:
     index, ready = make(), []
-    with index.transaction() as held:
-        held.add("x", FOUR)
+    with index.transaction() as transaction:
+        transaction.add("x", FOUR)
         thread = threading.Thread(target=lambda: ready.append(index.prepare(NAMES, TEXTS)))
         thread.start()
         thread.join(60)

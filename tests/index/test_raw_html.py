@@ -54,10 +54,10 @@ KINDS: Final[list[dict[str, Any]]] = [{"similarity": 0.8}, {"distance": 3}]
 
 
 def metadata_of(run: Callable[[], Any]) -> list[warnings.WarningMessage]:
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("always")
         run()
-    return [each for each in told if each.category is nd.DoubtfulResultWarning]
+    return [each for each in records if each.category is nd.DoubtfulResultWarning]
 
 
 @pytest.mark.parametrize("is_durable", [False, True])
@@ -72,19 +72,19 @@ def test_an_index_of_raw_html_warns_once(
         return nd.Index(recipe=nd.Recipe(), **kind)
 
     with made("pages") as index:
-        told = [metadata_of(lambda: call(index, PAGES)) for _ in range(2)]
-        assert [len(each) for each in told] == [1, 0]
-        assert TOLD in str(told[0][0].message)
-        assert told[0][0].filename == __file__
+        messages = [metadata_of(lambda: call(index, PAGES)) for _ in range(2)]
+        assert [len(each) for each in messages] == [1, 0]
+        assert TOLD in str(messages[0][0].message)
+        assert messages[0][0].filename == __file__
     with made("texts") as index:
         assert metadata_of(lambda: call(index, TEXTS)) == []
 
 
 @pytest.mark.parametrize("call", ON_TEXTS.values(), ids=ON_TEXTS)
 def test_calls_on_raw_html_warn(call: Callable[[list[str]], Any]) -> None:
-    (told,) = metadata_of(lambda: call(PAGES))
-    assert f"100{TOLD}" in str(told.message)
-    assert told.filename == __file__
+    (message,) = metadata_of(lambda: call(PAGES))
+    assert f"100{TOLD}" in str(message.message)
+    assert message.filename == __file__
     assert metadata_of(lambda: call(TEXTS)) == []
 
 

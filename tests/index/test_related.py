@@ -55,11 +55,11 @@ def cosine(left: str, right: str, table: nd.DocumentFrequencies) -> float:
     return product / math.sqrt(sums[0] * sums[1])
 
 
-def agree(found: list[tuple[Any, float]], want: dict[Any, float], n: int) -> None:
+def agree(hits: list[tuple[Any, float]], want: dict[Any, float], n: int) -> None:
     """The n largest, each with its own value; of equal ones (but for rounding) any."""
     best = sorted((value for value in want.values() if value > 0), reverse=True)[:n]
-    assert [value for _, value in found] == pytest.approx(best)
-    assert dict(found) == pytest.approx({identity: want[identity] for identity, _ in found})
+    assert [value for _, value in hits] == pytest.approx(best)
+    assert dict(hits) == pytest.approx({identity: want[identity] for identity, _ in hits})
 
 
 @given(st.lists(texts, min_size=1, max_size=60), texts, st.integers(1, 12), st.data())

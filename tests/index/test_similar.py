@@ -590,8 +590,8 @@ def test_what_is_skewed_is_found_and_cut_as_brute_force_says(kind: str) -> None:
     for query in pages[:4]:
         want = oracle.query(set(query.tolist()), 0.8)
         for limit in (None, 0, 1, 7):
-            found = index.query(query, limit=limit)
-            assert (list(found), found.total) == (want[:limit], len(want))
+            hits = index.query(query, limit=limit)
+            assert (list(hits), hits.total) == (want[:limit], len(want))
         table = index.query_batch([query] * 3, limit=2)
         assert table["id"].to_pylist() == [identity for identity, _ in want[:2]] * 3
         assert table.schema.metadata[b"cut"] == str(3 * max(0, len(want) - 2)).encode()
@@ -608,11 +608,11 @@ def test_a_limit_bounds_what_a_batch_holds() -> None:
     queries = pages * 5
     index.query_batch(queries[:10], limit=1)
     tracemalloc.start()
-    found = index.query_batch(queries, limit=1, workers=1)
+    result = index.query_batch(queries, limit=1, workers=1)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    hits = int(found.schema.metadata[b"cut"]) + len(found)
-    assert len(found) == len(queries)
+    hits = int(result.schema.metadata[b"cut"]) + len(result)
+    assert len(result) == len(queries)
     assert peak < hits * 24 / 4
 
 
@@ -632,12 +632,12 @@ def test_more_hits_than_there_is_room_for_at_first_are_all_found(
     for row in range(settled, count):
         index.add(row, sets[row])
     queries = [np.sort(each) for each in sets[:: count // 4]]
-    found = index.query_batch(queries, workers=1).to_pylist()
+    hits = index.query_batch(queries, workers=1).to_pylist()
     for at, query in enumerate(queries):
         scores = [naive.similarity(set(query.tolist()), set(x.tolist()), measure) for x in sets]
         due = {row: score for row, score in enumerate(scores) if score >= 0.5}
         assert len(due) > (256 if JIT else 64)
-        assert {hit["id"]: hit["similarity"] for hit in found if hit["row"] == at} == due
+        assert {hit["id"]: hit["similarity"] for hit in hits if hit["row"] == at} == due
         assert dict(index.query(query)) == due
         assert index.query(query, limit=5) == index.query(query)[:5]
 

@@ -79,15 +79,15 @@ def test_the_order_does_not_depend_on_how_many_counters_there_are(
     documents: list[set[int]], bits: int
 ) -> None:
     sets = rows_of(documents, 0).sets
-    found = []
+    result = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrays, "SAMPLED_SETS", 12)
         for most in (26, bits):
             patch.setattr(arrays, "MOST_CELL_BITS", most)
             order = arrays.order_of(sets)
             ranks = dict(zip(order.keys.tolist(), order.ranks.tolist(), strict=True))
-            found.append({key: rank for key, rank in ranks.items() if key})
-    assert found[0] == found[1]
+            result.append({key: rank for key, rank in ranks.items() if key})
+    assert result[0] == result[1]
 
 
 def stored(home: Path, count: int, size: int) -> Any:
@@ -105,7 +105,7 @@ def stored(home: Path, count: int, size: int) -> Any:
 
 def test_a_folder_is_the_same_by_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(folder_store.FLUSH_ROWS, "similarity", 40)
-    found = []
+    result = []
     for name in ("whole", "sliced"):
         with stored(tmp_path / name, 60, 20) as index:
             if name == "sliced":
@@ -113,9 +113,9 @@ def test_a_folder_is_the_same_by_slices(tmp_path: Path, monkeypatch: pytest.Monk
                 monkeypatch.setattr(places, "SLICE", 50)
             index.compact()
             assert index.check() == []
-        found += [path.read_bytes() for path in (tmp_path / name).glob("*.nds")]
-    assert len(found) == 2
-    assert found[0] == found[1]
+        result += [path.read_bytes() for path in (tmp_path / name).glob("*.nds")]
+    assert len(result) == 2
+    assert result[0] == result[1]
 
 
 @needs_jit

@@ -126,7 +126,7 @@ def test_the_store_is_checked(tmp_path: Path) -> None:
 def traces(folder: Path, texts: list[str]) -> list[int]:
     """Which texts have bytes in any file of a folder, as they are or compressed."""
     data = b"".join(each.read_bytes() for each in folder.iterdir())
-    found = []
+    result = []
     for at, text in enumerate(texts):
         plain = text.encode("utf8", "surrogatepass")
         packed = bytes(pa.compress(plain, codec="zstd", asbytes=True))
@@ -135,8 +135,8 @@ def traces(folder: Path, texts: list[str]) -> list[int]:
             each[i : i + 24] for each in (plain, packed) for i in (len(each) // 2, len(each) - 24)
         ]
         if any(piece in data for piece in pieces):
-            found.append(at)
-    return found
+            result.append(at)
+    return result
 
 
 LENGTHS = [4, 30, 120, 900]

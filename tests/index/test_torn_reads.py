@@ -97,13 +97,13 @@ def iteration(index: Any) -> bool:
 
 
 def documents(index: Any) -> bool:
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     texts: list[str] = []
     for ids, codes, contents in index.documents():
-        found |= dict(zip(ids.to_pylist(), codes[:, 0].tolist(), strict=True))
+        result |= dict(zip(ids.to_pylist(), codes[:, 0].tolist(), strict=True))
         texts += contents
-    version = version_of(found)
-    return version is not None and texts == [text(each, version) for each in found]
+    version = version_of(result)
+    return version is not None and texts == [text(each, version) for each in result]
 
 
 def by_id(index: Any) -> bool:
@@ -114,8 +114,8 @@ def by_id(index: Any) -> bool:
 
 def contents(index: Any) -> bool:
     steady = [each for each in IDS if each not in RARE]
-    found = index.contents(steady)
-    return len({each.partition(" ")[2] for each in found}) == 1
+    contents = index.contents(steady)
+    return len({each.partition(" ")[2] for each in contents}) == 1
 
 
 def content(index: Any) -> bool:
@@ -133,15 +133,15 @@ def contained(index: Any) -> bool:
 def asked(index: Any) -> bool:
     """What a snapshot has is what its queries find, singly and in batches."""
     with index.snapshot() as seen:
-        held = dict(seen)
-        table = seen.query_batch(list(held.values()))
-        first = next(iter(held))
+        before = dict(seen)
+        table = seen.query_batch(list(before.values()))
+        first = next(iter(before))
         return (
-            version_of(held) is not None
-            and table["id"].to_pylist() == list(held)
-            and seen.query(held[first]) == [(first, 0)]
-            and seen.nearest(held[first], 1) == [(first, 0)]
-            and seen.content(first) == text(first, version_of(held) or 0)
+            version_of(before) is not None
+            and table["id"].to_pylist() == list(before)
+            and seen.query(before[first]) == [(first, 0)]
+            and seen.nearest(before[first], 1) == [(first, 0)]
+            and seen.content(first) == text(first, version_of(before) or 0)
         )
 
 
@@ -150,8 +150,8 @@ def batch(index: Any) -> bool:
     version = (int(index.fingerprints_by_id(["d1"])[0, 0]) & 0xFFFFFFFF) >> 8
     version = version * pow(0x9E3779B97F4A7C15, -1, 2**BITS) % 2**BITS
     names = there(version)
-    found = index.query_batch([value(each, version) for each in names])["id"].to_pylist()
-    return found in (names, [])
+    hits = index.query_batch([value(each, version) for each in names])["id"].to_pylist()
+    return hits in (names, [])
 
 
 EVERY_COMMIT: Final = [iteration, documents, by_id, contents, asked, batch, counted]
@@ -160,10 +160,10 @@ EVERY_STATE: Final = [content, contained]
 
 
 def read(
-    index: Any, questions: list[Callable[[Any], bool]], done: threading.Event, torn: list[str]
+    index: Any, questions: list[Callable[[Any], bool]], stop: threading.Event, torn: list[str]
 ) -> None:
     """Ask all again and again."""
-    while not done.is_set():
+    while not stop.is_set():
         for question in questions:
             try:
                 right = question(index)
@@ -176,16 +176,16 @@ def read(
 
 def ask(indexes: list[Any], questions: list[Any], write: Callable[[], None]) -> list[str]:
     """What was torn while something wrote."""
-    done, torn = threading.Event(), []
+    stop, torn = threading.Event(), []
     readers = [
-        threading.Thread(target=read, args=(index, questions, done, torn)) for index in indexes
+        threading.Thread(target=read, args=(index, questions, stop, torn)) for index in indexes
     ]
     for thread in readers:
         thread.start()
     try:
         write()
     finally:
-        done.set()
+        stop.set()
         for thread in readers:
             thread.join()
     return torn

@@ -66,22 +66,22 @@ def checked(tmp_path: Path, code: str) -> str:
     (tmp_path / "user.py").write_text(code)
     (tmp_path / "mypy.ini").write_text("[mypy]\n[mypy-pyarrow.*]\nignore_missing_imports = True\n")
     source = str(Path(nd.__file__).parent.parent)
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "user.py"],
         cwd=tmp_path, env=os.environ | {"MYPYPATH": source}, capture_output=True, text=True,
         timeout=300, check=False,
     )  # fmt: skip
-    return done.stdout
+    return process.stdout
 
 
 @pytest.mark.timeout(300)
 def test_a_user_needs_no_any_under_strict_rules(tmp_path: Path) -> None:
     assert (Path(nd.__file__).parent / "py.typed").exists()
     calls = "\n    ".join(WRONG)
-    found = checked(tmp_path, f"{USER}\n\ndef wrong(index: nd.Index) -> None:\n    {calls}\n")
+    errors = checked(tmp_path, f"{USER}\n\ndef wrong(index: nd.Index) -> None:\n    {calls}\n")
     begin = USER.count("\n") + 4
-    lines = {int(line.split(":")[1]) - begin for line in found.splitlines() if ": error:" in line}
-    assert lines == set(range(len(WRONG))), found
+    lines = {int(line.split(":")[1]) - begin for line in errors.splitlines() if ": error:" in line}
+    assert lines == set(range(len(WRONG))), errors
 
 
 @pytest.mark.timeout(300)
@@ -91,11 +91,11 @@ def test_pyright_agrees(tmp_path: Path) -> None:
         pytest.skip("pyright is not installed")
     (tmp_path / "user.py").write_text(USER)
     environment = os.environ | {"PYTHONPATH": str(Path(nd.__file__).parent.parent)}
-    done = subprocess.run(
+    process = subprocess.run(
         [pyright, "--pythonpath", sys.executable, "user.py"],
         cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
-    assert "0 errors" in done.stdout, done.stdout
+    assert "0 errors" in process.stdout, process.stdout
 
 
 def test_every_kind_of_index_has_the_calls_of_all(tmp_path: Path) -> None:

@@ -95,8 +95,8 @@ KINDS: Final = {
 @needs_jit
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_compiles_after_warming_up(kind: str) -> None:
-    done = subprocess.run(  # a program of ours
+    process = subprocess.run(  # a program of ours
         [sys.executable, "-c", PROGRAM, *KINDS[kind]], capture_output=True, text=True, check=False,
         env=os.environ | {"PYTHONPATH": str(TESTS)},
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-5000:]
+    assert process.returncode == 0, process.stderr[-5000:]

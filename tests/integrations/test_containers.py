@@ -56,19 +56,19 @@ def test_what_holds_texts_is_served(source: Any) -> None:
 
 def test_fingerprints_of_odd_columns_are_those_of_texts() -> None:
     for column in (BYTES, BYTES.cast(pa.binary_view()), pc.run_end_encode(pa.array(TEXTS))):
-        found, want = nd.fingerprints(column), nd.fingerprints(TEXTS)
-        assert (np.ma.getmaskarray(found) == np.ma.getmaskarray(want)).all()
-        assert (found == want).all()
+        codes, want = nd.fingerprints(column), nd.fingerprints(TEXTS)
+        assert (np.ma.getmaskarray(codes) == np.ma.getmaskarray(want)).all()
+        assert (codes == want).all()
 
 
 def test_rows_that_are_a_chunk_each_are_read_together() -> None:
     rows = [{"text": f"text {at} of many", "id": at} for at in range(200)]
     table = pa.concat_tables(pa.Table.from_pylist([row]) for row in rows)
     assert table.column("text").num_chunks == 200
-    given = InMemory(table, ReadOptions(id="id"))
-    assert len(given.batches) < 20
-    assert given.rows.tolist() == list(range(200))
-    assert given.addresses.of(np.arange(200)).to_pylist() == list(range(200))
+    source = InMemory(table, ReadOptions(id="id"))
+    assert len(source.batches) < 20
+    assert source.rows.tolist() == list(range(200))
+    assert source.addresses.of(np.arange(200)).to_pylist() == list(range(200))
 
 
 def open_result() -> Any:

@@ -66,9 +66,11 @@ def test_the_commands_of_the_page(
         crawl = commands.pop(0).replace(
             "https://example.org/", f"http://127.0.0.1:{server.server_port}/"
         )
-        done = subprocess.run([*crawl.split(), "--quiet"], cwd=tmp_path, check=False, timeout=120)
+        process = subprocess.run(
+            [*crawl.split(), "--quiet"], cwd=tmp_path, check=False, timeout=120
+        )
         server.shutdown()
-    assert done.returncode in {0, 8}, "robots.txt is missing, of which wget says 8"
+    assert process.returncode in {0, 8}, "robots.txt is missing, of which wget says 8"
     for command in filter(None, commands):
         here.shell(command)
     dropped = (tmp_path / "dropped.csv").read_text().split("\n")[1]

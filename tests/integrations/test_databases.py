@@ -60,17 +60,17 @@ SIGNED = [None if value is np.ma.masked else int(np.int64(np.uint64(value).view(
 
 def pairs() -> set[tuple[str, str]]:
     """Of ids, by `nd.pairs`."""
-    found = nd.pairs(CODES, distance=3)
-    lefts, rights = found["left"].to_pylist(), found["right"].to_pylist()
+    pairs = nd.pairs(CODES, distance=3)
+    lefts, rights = pairs["left"].to_pylist(), pairs["right"].to_pylist()
     return {(IDS[left], IDS[right]) for left, right in zip(lefts, rights, strict=True)}
 
 
 def check_pairs(select: Callable[[str], list[Any]]) -> None:
     """Compare them with `nd.pairs`; each comes once."""
     want = timed("nd.pairs", pairs)
-    found = timed("all pairs", lambda: select("select one, other from pairs;"))
-    assert set(map(tuple, found)) == want
-    assert len(found) == len(want)
+    actual = timed("all pairs", lambda: select("select one, other from pairs;"))
+    assert set(map(tuple, actual)) == want
+    assert len(actual) == len(want)
 
 
 def check_lookups(lookup: Callable[[int], list[tuple[str, int]]], *, signed: bool) -> None:
@@ -79,8 +79,8 @@ def check_lookups(lookup: Callable[[int], list[tuple[str, int]]], *, signed: boo
     index.add(IDS, CODES)
     rows = [*range(60), 600]
     values = [SIGNED[row] if signed else int(CODES[row]) for row in rows]
-    found = timed("61 lookups", lambda: list(map(lookup, values)))
-    for row, hits in zip(rows, found, strict=True):
+    result = timed("61 lookups", lambda: list(map(lookup, values)))
+    for row, hits in zip(rows, result, strict=True):
         assert sorted(hits) == sorted(index.query(int(CODES[row])))
 
 
@@ -128,8 +128,8 @@ def program(name: str) -> str | None:
 def psql() -> Iterator[Callable[[str], str]]:
     """A server of its own, in a folder, on a socket; runs SQL and gives what it prints."""
     names = ("initdb", "pg_ctl", "psql")
-    found = {name: program(name) for name in names}
-    if None in found.values():
+    result = {name: program(name) for name in names}
+    if None in result.values():
         pytest.skip("PostgreSQL is not installed: on Debian, apt-get install postgresql")
     options: dict[str, Any] = {}
     folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))  # the path of a socket is short
@@ -139,17 +139,17 @@ def psql() -> Iterator[Callable[[str], str]]:
     data = str(folder / "data")
 
     def ran(*command: Any, script: str | None = None) -> str:
-        done = subprocess.run(
+        process = subprocess.run(
             command, check=True, input=script, stdout=subprocess.PIPE, text=True, **options
         )
-        return done.stdout
+        return process.stdout
 
     def run(script: str) -> str:
-        return ran(found["psql"], "-h", folder, "-U", "me", "-d", "postgres", "-X", "-q", "-At",
+        return ran(result["psql"], "-h", folder, "-U", "me", "-d", "postgres", "-X", "-q", "-At",
                    "-v", "ON_ERROR_STOP=1", script=script)  # fmt: skip
 
-    server = [found["pg_ctl"], "-D", data, "-w", "-l", folder / "log"]
-    ran(found["initdb"], "-D", data, "-U", "me", "-A", "trust", "-N")
+    server = [result["pg_ctl"], "-D", data, "-w", "-l", folder / "log"]
+    ran(result["initdb"], "-D", data, "-U", "me", "-A", "trust", "-N")
     ran(*server, "-o", f"-k {folder} -h '' -F", "start")
     try:
         yield run
@@ -201,11 +201,11 @@ def mariadb() -> Iterator[Callable[[str], list[list[str]]]]:
     subprocess.run(ping, check=True, capture_output=True, timeout=120)
 
     def run(script: str) -> list[list[str]]:
-        done = subprocess.run(
+        process = subprocess.run(
             [programs[2], *client, "--local-infile", "--batch", "--skip-column-names"],
             check=True, input=script, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
-        return [line.split("\t") for line in done.stdout.splitlines()]
+        return [line.split("\t") for line in process.stdout.splitlines()]
 
     try:
         run("create database b")

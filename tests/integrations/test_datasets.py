@@ -85,23 +85,23 @@ def test_an_iterable_dataset_is_compared_with_an_index(
 
 @pytest.mark.parametrize("form", ["texts", "dataset", "splits"])
 def test_documents_that_hold_a_question_are_left_out(dataset: Any, form: str) -> None:
-    asked = ["w3 w4 w5 w6 w7 w8 w9 w10", "nobody asks any of this", "w0 w1 w2 w3"]
-    questions = hf.Dataset.from_dict({"question": asked})
+    quiz = ["w3 w4 w5 w6 w7 w8 w9 w10", "nobody asks any of this", "w0 w1 w2 w3"]
+    questions = hf.Dataset.from_dict({"question": quiz})
     against = {
-        "texts": asked, "dataset": questions,
+        "texts": quiz, "dataset": questions,
         "splits": hf.DatasetDict(dev=questions.select([0]), test=questions.select([1, 2])),
     }[form]  # fmt: skip
     shuffled = dataset.shuffle(seed=1)
-    clean, found = decontaminate(
+    clean, table = decontaminate(
         shuffled, against=against, column="text", against_column="question", run=4, share=0.9
     )
-    want = nd.decontaminate(shuffled["text"][:], asked, run=4, share=0.9)
-    assert found.drop_columns("split") == want
+    want = nd.decontaminate(shuffled["text"][:], quiz, run=4, share=0.9)
+    assert table.drop_columns("split") == want
     splits = ["dev", "test", "test"] if form == "splits" else [None] * 3
-    assert found["split"].to_pylist() == [splits[at] for at in want["question"].to_pylist()]
-    held = set(want["document"].to_pylist())
-    assert 0 < len(held) < 90
-    assert clean["id"][:] == [at for row, at in enumerate(shuffled["id"][:]) if row not in held]
+    assert table["split"].to_pylist() == [splits[at] for at in want["question"].to_pylist()]
+    leaks = set(want["document"].to_pylist())
+    assert 0 < len(leaks) < 90
+    assert clean["id"][:] == [at for row, at in enumerate(shuffled["id"][:]) if row not in leaks]
     assert clean.column_names == dataset.column_names
 
 

@@ -150,8 +150,8 @@ def test_an_index_filters_between_runs(tmp_path: Path, *, update: bool, served: 
     path = tmp_path / "seen"
     rows = in_order_of_tasks(1)
     index = nd.Index(similarity=0.8, recipe=nd.Recipe())
-    with nd.DurableIndex.open(path, similarity=0.8, recipe=nd.Recipe()) as made:
-        for each in (index, made):
+    with nd.DurableIndex.open(path, similarity=0.8, recipe=nd.Recipe()) as writer:
+        for each in (index, writer):
             each.add([row["id"] for row in rows[:20]], [row["text"] for row in rows[:20]])
     want = [index.add_if_new(row["id"], row["text"]) for row in rows] if update else [
         next((hit for hit in index.query(row["text"]) if hit[0] != row["id"]), None) for row in rows
@@ -167,11 +167,11 @@ def test_an_index_filters_between_runs(tmp_path: Path, *, update: bool, served: 
                 row["id"] for row, match in zip(rows, want, strict=True) if match is None
             ]
             for document, match in zip(everything, want, strict=True):
-                found = (
+                actual = (
                     document.metadata.get("near_duplicate_of"),
                     document.metadata.get("similarity"),
                 )
-                assert found == (match or (None, None))
+                assert actual == (match or (None, None))
             assert step.stats["dropped_near_duplicate"].total == sum(map(bool, want))
 
 

@@ -79,12 +79,14 @@ def test_polars_expressions_serve_lazy_frames_and_groups() -> None:
 def test_polars_fingerprints_are_those_of_the_library(bits: int) -> None:
     recipe = nd.Recipe(bits=bits)
     texts = [*TEXTS, None]
-    made = pl.DataFrame({"text": texts}).select(pl.col("text").neardup.fingerprint(recipe))["text"]
+    column = pl.DataFrame({"text": texts}).select(pl.col("text").neardup.fingerprint(recipe))[
+        "text"
+    ]
     want = [None if text is None else nd.fingerprint(text, recipe) for text in texts]
-    given = made.to_list()
+    values = column.to_list()
     if bits > 64:
-        given = [None if x is None else x[0] | x[1] << 64 for x in given]
-    assert given == want
+        values = [None if x is None else x[0] | x[1] << 64 for x in values]
+    assert values == want
 
 
 def test_a_null_is_no_duplicate() -> None:
@@ -99,9 +101,9 @@ def test_simhash64_in_sql_is_the_fingerprint(request: pytest.FixtureRequest) -> 
     neardup.integrations.duckdb.register(con)
     con.execute("create table t as select * from (values (0, 'one two three'), (1, ''), (2, null),"
                 " (3, 'One, two, THREE')) x(i, s)")  # fmt: skip
-    found = [row[0] for row in con.execute("select simhash64(s) from t order by i").fetchall()]
+    rows = [row[0] for row in con.execute("select simhash64(s) from t order by i").fetchall()]
     one = nd.fingerprint("one two three")
-    assert found == [one, None, None, one]
+    assert rows == [one, None, None, one]
     with pytest.raises(nd.UsageError, match="128 bits"):
         neardup.integrations.duckdb.register(con, nd.Recipe(bits=128))
 
@@ -109,5 +111,7 @@ def test_simhash64_in_sql_is_the_fingerprint(request: pytest.FixtureRequest) -> 
 @pytest.mark.parametrize("library", ["pandas", "polars", "datasets"])
 def test_a_missing_library_is_one_line_with_the_extra(library: str) -> None:
     code = f"import sys; sys.modules[{library!r}] = None; import neardup.integrations.{library}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert f"pip install 'neardup[{library}]'" in done.stderr.splitlines()[-1]
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert f"pip install 'neardup[{library}]'" in process.stderr.splitlines()[-1]

@@ -32,12 +32,12 @@ FOOT = "All rights reserved by the owner of this site, terms and conditions appl
 def articles() -> list[str]:
     """Sixty articles of random words; the last fifteen are earlier ones with two words changed."""
     draw = random.Random(3)
-    made = [" ".join(f"w{draw.randrange(5000)}" for _ in range(80)) for _ in range(PAGES - COPIES)]
+    texts = [" ".join(f"w{draw.randrange(5000)}" for _ in range(80)) for _ in range(PAGES - COPIES)]
     for at in range(COPIES):
-        words = made[at].split()
+        words = texts[at].split()
         words[40:42] = ["changed", "words"]
-        made.append(" ".join(words))
-    return made
+        texts.append(" ".join(words))
+    return texts
 
 
 class Site:
@@ -75,14 +75,14 @@ class Site:
         """Crawl: statistics, and the items that passed by url."""
         output = folder / "crawl.json"
         program = Path(__file__).with_name("crawl.py")
-        given = {"NEARDUP_INDEX": folder / "seen", "NEARDUP_SIMILARITY": 0.8} | settings
-        words = [f"{name}={value}" for name, value in given.items() if value is not None]
-        done = subprocess.run(
+        options = {"NEARDUP_INDEX": folder / "seen", "NEARDUP_SIMILARITY": 0.8} | settings
+        words = [f"{name}={value}" for name, value in options.items() if value is not None]
+        process = subprocess.run(
             [sys.executable, program, f"{self.url}0", output, *words], check=False, timeout=300,
             capture_output=True, text=True,
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        assert not done.stderr, done.stderr
+        assert process.returncode == 0, process.stderr
+        assert not process.stderr, process.stderr
         result = json.loads(output.read_text())
         items = {int(item["url"].removeprefix(self.url)): item for item in result["items"]}
         assert len(items) == len(result["items"])
@@ -91,10 +91,10 @@ class Site:
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
-    made = Site()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    server = Site()
+    yield server
+    server.server.shutdown()
+    server.server.server_close()
 
 
 def original(page: int) -> int:

@@ -32,12 +32,12 @@ FOUND, COMPILED = "1 0", "0 1"
 
 def mounting() -> bool:
     """Whether this machine lets a process mount folders read-only for itself."""
-    done = subprocess.run(
+    process = subprocess.run(
         ["unshare", "-m", "mount", "--bind", str(PACKAGE), str(PACKAGE)],
         capture_output=True,
         check=False,
     )
-    return done.returncode == 0
+    return process.returncode == 0
 
 
 needs_mounts = pytest.mark.skipif(
@@ -59,7 +59,7 @@ def run(
     """Run the kernel from an installation; `readonly` folders are mounted so."""
     kept = {"PATH": os.environ["PATH"], "PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"}
     kept |= {"TMPDIR": str(site.parent)} | ({} if home is None else {"HOME": str(home)})
-    given: Mapping[str, str] = kept | more
+    environment: Mapping[str, str] = kept | more
     mounts = "".join(
         f"mount --bind {x} {x} && mount -o remount,ro,bind {x} && " for x in map(str, readonly)
     )
@@ -67,7 +67,7 @@ def run(
     if readonly:
         command = ["unshare", "-m", "sh", "-c", f'{mounts}exec "$@"', "sh", *command]
     return subprocess.run(
-        command, env=given, cwd=site, capture_output=True, text=True, timeout=120, check=False
+        command, env=environment, cwd=site, capture_output=True, text=True, timeout=120, check=False
     )
 
 
@@ -100,11 +100,17 @@ print(array.tolist(), sum(fill.stats.cache_hits.values()), sum(fill.stats.cache_
 
 
 def test_what_two_kernels_call_is_compiled_for_the_first_one(site: Path, tmp_path: Path) -> None:
-    given = {"PATH": os.environ["PATH"], "PYTHONPATH": str(site), "HOME": str(tmp_path / "home")}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(site),
+        "HOME": str(tmp_path / "home"),
+    }
     for name, expected in (("first", "[7, 7, 0] 0 1"), ("second", "[7, 7, 5] 1 0")):
         command = [sys.executable, "-c", SHARING, name]
-        done = subprocess.run(command, env=given, capture_output=True, text=True, check=False)
-        assert told(done).endswith(expected)
+        process = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False
+        )
+        assert told(process).endswith(expected)
 
 
 def test_a_person_at_a_prompt_is_told_once_and_a_program_nothing(
@@ -117,13 +123,21 @@ sys.ps1 = ">>> "
 from neardup.kernels.forest import unite
 unite(np.array([0, 1, 2], np.int64), 0, 2)
 """
-    given = {"PATH": os.environ["PATH"], "PYTHONPATH": str(site), "HOME": str(tmp_path / "home")}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(site),
+        "HOME": str(tmp_path / "home"),
+    }
     for expected in (1, 0):
-        done = subprocess.run(
-            [sys.executable, "-c", program], env=given, capture_output=True, text=True, check=True
+        process = subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
         )
-        assert done.stderr.count("neardup: compiling kernels for this processor") == expected
-    other = {**given, "NUMBA_CACHE_DIR": str(tmp_path / "elsewhere")}
+        assert process.stderr.count("neardup: compiling kernels for this processor") == expected
+    other = {**environment, "NUMBA_CACHE_DIR": str(tmp_path / "elsewhere")}
     quiet = subprocess.run(
         [sys.executable, "-c", RUN], env=other, capture_output=True, text=True, check=True
     )
@@ -137,17 +151,17 @@ def test_what_an_image_compiled_is_read_where_nothing_can_be_written(
     home = tmp_path / "home"
     home.mkdir()
     assert told(run(site, home)) == COMPILED
-    done = run(site, None, readonly=(tmp_path,), TMPDIR=str(tmp_path))
-    assert told(done) == FOUND
-    assert done.stderr == ""
+    process = run(site, None, readonly=(tmp_path,), TMPDIR=str(tmp_path))
+    assert told(process) == FOUND
+    assert process.stderr == ""
 
 
 @needs_mounts
 def test_a_folder_that_was_filled_and_is_read_only_now_is_read(site: Path, tmp_path: Path) -> None:
     kernels = tmp_path / "kernels"
     assert told(run(site, None, NUMBA_CACHE_DIR=str(kernels))) == COMPILED
-    done = run(site, None, readonly=(tmp_path,), NUMBA_CACHE_DIR=str(kernels))
-    assert told(done) == FOUND
+    process = run(site, None, readonly=(tmp_path,), NUMBA_CACHE_DIR=str(kernels))
+    assert told(process) == FOUND
 
 
 @needs_mounts
@@ -155,8 +169,8 @@ def test_without_a_home_a_private_temporary_folder_keeps_them(site: Path, tmp_pa
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     for expected in (COMPILED, FOUND):
-        done = run(site, None, readonly=(site,), TMPDIR=str(temporary), HOME="~")
-        assert told(done) == expected
+        process = run(site, None, readonly=(site,), TMPDIR=str(temporary), HOME="~")
+        assert told(process) == expected
     (private,) = temporary.glob("neardup-*")
     assert private.stat().st_mode & 0o077 == 0
     assert not list(tmp_path.rglob("~"))
@@ -168,30 +182,30 @@ def test_a_temporary_folder_of_somebody_else_is_not_trusted(site: Path, tmp_path
     (temporary / f"neardup-{os.getuid()}").mkdir(parents=True, mode=0o777)
     (temporary / f"neardup-{os.getuid()}").chmod(0o777)
     for _ in range(2):
-        done = run(site, None, readonly=(site,), TMPDIR=str(temporary), HOME="~")
-        assert told(done) == COMPILED
+        process = run(site, None, readonly=(site,), TMPDIR=str(temporary), HOME="~")
+        assert told(process) == COMPILED
     assert list((temporary / f"neardup-{os.getuid()}").iterdir()) == []
 
 
 @needs_mounts
 def test_nowhere_to_write_is_one_warning(site: Path, tmp_path: Path) -> None:
     folders = tuple(x for x in map(Path, ("/tmp", "/var/tmp", "/usr/tmp")) if x.is_dir())  # noqa: S108
-    done = run(site, None, readonly=(*folders, tmp_path), HOME=str(tmp_path))
-    assert told(done) == COMPILED
-    assert done.stderr.count("RuntimeWarning: compiled kernels can be kept nowhere") == 1
+    process = run(site, None, readonly=(*folders, tmp_path), HOME=str(tmp_path))
+    assert told(process) == COMPILED
+    assert process.stderr.count("RuntimeWarning: compiled kernels can be kept nowhere") == 1
 
 
 def test_a_folder_that_cannot_be_made_is_passed_over(site: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for expected in (COMPILED, FOUND):
-        done = run(site, tmp_path / "home", NUMBA_CACHE_DIR=str(tmp_path / "file" / "x"))
-        assert told(done) == expected
+        process = run(site, tmp_path / "home", NUMBA_CACHE_DIR=str(tmp_path / "file" / "x"))
+        assert told(process) == expected
 
 
 def test_of_four_processes_one_compiles(site: Path, tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
-        done = list(pool.map(lambda _: told(run(site, tmp_path / "home")), range(4)))
-    assert sorted(done) == [COMPILED, FOUND, FOUND, FOUND]
+        process = list(pool.map(lambda _: told(run(site, tmp_path / "home")), range(4)))
+    assert sorted(process) == [COMPILED, FOUND, FOUND, FOUND]
 
 
 @needs_mounts

@@ -51,8 +51,8 @@ def used(text: str, form: str = "NFKC", *, chars: bool = False, fold: bool = Tru
 @example("a" * 70 + "\u0301" * 70, "NFKC", False, False)
 @example("e\u0301" * 40 + "\u1100\u1161\u11a8" * 40, "NFC", True, True)
 def test_what_is_counted_is_enough(text: str, form: str, chars: bool, fold: bool) -> None:
-    tokens, found, nbytes, written, _ = used(text, form, chars=chars, fold=fold)
-    assert found <= tokens
+    tokens, features, nbytes, written, _ = used(text, form, chars=chars, fold=fold)
+    assert features <= tokens
     assert written <= nbytes
 
 
@@ -67,7 +67,7 @@ def test_what_is_counted_is_enough(text: str, form: str, chars: bool, fold: bool
     ],
 )
 def test_what_is_counted_is_little_more_than_what_is_used(text: str, most: float) -> None:
-    tokens, found, nbytes, written, points = used(text)
-    assert tokens <= most * found
+    tokens, features, nbytes, written, points = used(text)
+    assert tokens <= most * features
     assert nbytes <= (most + 4) * written
     assert points < 20

@@ -300,10 +300,10 @@ def test_distinct_hashes_keep_their_order_and_sum_their_weights(
     expected: Counter[int] = Counter()
     for value, weight in zip(hashes, range(1, len(hashes) + 1), strict=True):
         expected[value] += weight
-    found = made_distinct(array, 256, weights)
-    assert array[:found].tolist() == list(expected)
+    actual = made_distinct(array, 256, weights)
+    assert array[:actual].tolist() == list(expected)
     if weighing:
-        assert weights[:found].tolist() == list(expected.values())
+        assert weights[:actual].tolist() == list(expected.values())
 
 
 def test_a_full_table_of_colliding_hashes_is_searched_to_the_end() -> None:
@@ -324,9 +324,9 @@ def test_hashes_are_sorted_however_they_are_spread(hashes: list[int]) -> None:
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
 def test_texts_of_any_origin_reach_kernels_as_one_type(kind: pa.DataType) -> None:
     """A type more is a kernel compiled once more, for seconds."""
-    made = pa.array(["one", "two"], kind)
-    read = pa.ipc.open_stream(written(pa.table({"text": made}))).read_all()["text"]
-    for texts in (made, read, ["one", "two"]):
+    column = pa.array(["one", "two"], kind)
+    read = pa.ipc.open_stream(written(pa.table({"text": column}))).read_all()["text"]
+    for texts in (column, read, ["one", "two"]):
         (block,) = text_blocks(text_array(texts).combine_chunks())
         for array in (block.data, block.offsets, one_block("one").data, one_block("one").offsets):
             assert not array.flags.writeable

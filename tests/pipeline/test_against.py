@@ -115,11 +115,11 @@ class Crawl:
         state = str(self.folder / "state") if resume else None
         outputs = Outputs(*(str(target / name) for name in OUTPUTS), resume=state)
         against = None if update is None else Against(str(self.index), update, own_ids)
-        done = dedup_files(
+        result = dedup_files(
             paths, dataclasses.replace(outputs, kept=f"{target}/"), *self.mode.both,
             ReadOptions(id="id", batch_bytes=40), Limits(1 << 20), against=against,
         )  # fmt: skip
-        self.own = done.summary.own
+        self.own = result.summary.own
         return self.outputs(paths)
 
     def outputs(self, paths: list[str]) -> Any:
@@ -327,8 +327,8 @@ def test_own_ids_are_whole_numbers_where_those_of_the_index_are(tmp_path: Path) 
     path = tmp_path / "in.jsonl"
     path.write_text("".join(json.dumps({"id": i, "text": t}) + "\n" for i, t in lines))
     run: dict[str, Any] = {"distance": 0, "recipe": RECIPE, "id": "id"}
-    done = nd.dedup([path], tmp_path / "out", against=tmp_path / "seen", own_ids="keep", **run)
-    assert (done.kept.tolist(), done.summary.own) == ([True, False, True, True], 2)
+    result = nd.dedup([path], tmp_path / "out", against=tmp_path / "seen", own_ids="keep", **run)
+    assert (result.kept.tolist(), result.summary.own) == ([True, False, True, True], 2)
 
 
 def test_ids_that_are_made_are_no_identity(tmp_path: Path) -> None:
@@ -387,14 +387,14 @@ def test_a_run_killed_anywhere_goes_on_and_adds_each_document_once(
     tmp_path: Path, mode: Mode, store: str, own_ids: str
 ) -> None:
     def crawl(name: str) -> tuple[Crawl, str]:
-        found = Crawl(tmp_path / name, mode, store)
-        found.folder.mkdir()
-        found.create()
-        first, second = found.write([TEXTS[:4], TEXTS[4:]])
-        found.run([first])
+        outcome = Crawl(tmp_path / name, mode, store)
+        outcome.folder.mkdir()
+        outcome.create()
+        first, second = outcome.write([TEXTS[:4], TEXTS[4:]])
+        outcome.run([first])
         if own_ids == "keep":  # one stored as it is, one with other content, and new ones
-            first, second = found.write([[], [TEXTS[0], *TEXTS[5:]]])
-        return found, second
+            first, second = outcome.write([[], [TEXTS[0], *TEXTS[5:]]])
+        return outcome, second
 
     whole, path = crawl("whole")
     calls = run_killed(whole, path, 10**9, own_ids)
@@ -410,10 +410,10 @@ def test_a_run_killed_anywhere_goes_on_and_adds_each_document_once(
         run_killed(killed, path, at, own_ids)
         begun, done = (killed.folder / "state" / "journal").exists(), len(killed.known()) > before
         is_over = done and not begun
-        found = (
+        outcome = (
             killed.outputs([path]) if is_over else killed.run([path], resume=True, own_ids=own_ids)
         )
-        assert found == expected, f"killed at {at} of {calls}"
+        assert outcome == expected, f"killed at {at} of {calls}"
         assert killed.known() == unharmed.known(), f"killed at {at} of {calls}"
         with nd.DurableIndex.open(killed.index, readonly=True) as index:
             assert index.added == added, f"killed at {at} of {calls}"
@@ -503,11 +503,11 @@ def test_a_run_sees_one_commit_of_an_index_whose_documents_are_replaced(
     crawl.create()
     (path,) = crawl.write([texts])
     assert len(crawl.run([path])[0]) == len(texts)
-    done = threading.Event()
+    stop = threading.Event()
 
     def serve() -> None:
         with nd.DurableIndex.open(crawl.index) as index:
-            while not done.is_set():
+            while not stop.is_set():
                 for i, text in enumerate(texts):
                     index.add(f"d{i}", text)
                 index.commit()
@@ -517,7 +517,7 @@ def test_a_run_sees_one_commit_of_an_index_whose_documents_are_replaced(
     try:
         kept = [crawl.run([path], update=False)[0] for _ in range(ROUNDS)]
     finally:
-        done.set()
+        stop.set()
         service.join()
     assert not any(kept)
 
@@ -579,11 +579,11 @@ def test_files_after_against_are_an_index(tmp_path: Path, options: str, only: bo
     rest = [row for row in tables["new"] if row["id"] not in matched]
     if not only:
         values = [float(x) if "." in x else x for x in kind[1::2]]
-        asked: dict[str, Any] = {
+        settings: dict[str, Any] = {
             name[2:]: int(value) if name == "--distance" else value
             for name, value in zip(kind[::2], values, strict=True)
         }
-        is_kept = nd.dedup([row["text"] for row in rest], **asked).kept
+        is_kept = nd.dedup([row["text"] for row in rest], **settings).kept
         assert not is_kept.all()
         rest = [row for row, each in zip(rest, is_kept, strict=True) if each]
     assert kept == [row["id"] for row in rest]

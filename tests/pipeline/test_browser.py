@@ -35,11 +35,11 @@ d.querySelectorAll("th button").length+" title="+d.title},300)}</script>
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no browser here")
 def test_the_page_works_in_a_browser(tmp_path: Path) -> None:
-    shown = report(dropped_border=(pair((HOSTILE, "b"), HOSTILE),), warnings=(HOSTILE,))
-    (tmp_path / "page.html").write_text(page(shown))
+    record = report(dropped_border=(pair((HOSTILE, "b"), HOSTILE),), warnings=(HOSTILE,))
+    (tmp_path / "page.html").write_text(page(record))
     (tmp_path / "probe.html").write_text(PROBE)
     assert CHROMIUM is not None
-    done = subprocess.run(
+    process = subprocess.run(
         [
             *(CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"),
             *("--allow-file-access-from-files", "--virtual-time-budget=3000", "--dump-dom"),
@@ -50,16 +50,16 @@ def test_the_page_works_in_a_browser(tmp_path: Path) -> None:
         timeout=120,
         check=True,
     )
-    found = re.search(r"<pre>(.*?)</pre>", done.stdout, re.DOTALL)
-    assert found is not None
-    assert "0.70: 6 kept, 3 dropped (at least kept); 3 have an earlier match" in found[1]
-    assert "hidden=false" in found[1]
-    assert "open=true" in found[1]
-    assert "title=neardup: 7 of 10 kept" in found[1]
-    width = re.search(r"width=(\d+)", found[1])
+    match = re.search(r"<pre>(.*?)</pre>", process.stdout, re.DOTALL)
+    assert match is not None
+    assert "0.70: 6 kept, 3 dropped (at least kept); 3 have an earlier match" in match[1]
+    assert "hidden=false" in match[1]
+    assert "open=true" in match[1]
+    assert "title=neardup: 7 of 10 kept" in match[1]
+    width = re.search(r"width=(\d+)", match[1])
     assert width is not None
     assert int(width[1]) <= 375
-    assert "CONSOLE" not in done.stderr
+    assert "CONSOLE" not in process.stderr
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no browser here")
@@ -85,8 +85,8 @@ def test_the_slider_and_the_tables_answer_to_a_person(tmp_path: Path) -> None:
 @pytest.mark.skipif(CHROMIUM is None, reason="no browser here")
 def test_j_brings_the_next_head_to_the_top_and_the_filter_hides(tmp_path: Path) -> None:
     pairs = tuple(pair((f"a{i}", f"b{i}"), f"word{i} " * 400) for i in range(6))
-    shown = report(dropped_border=pairs, removed=DROPPED)
-    (tmp_path / "page.html").write_text(page(shown))
+    record = report(dropped_border=pairs, removed=DROPPED)
+    (tmp_path / "page.html").write_text(page(record))
     top = "Math.round(document.activeElement.closest('.pair').getBoundingClientRect().top)"
     for size in ((1000, 800), (375, 700)):
         with Browser(tmp_path / f"profile{size[0]}", size) as browser:
@@ -113,9 +113,9 @@ def test_keys_answer_and_go_back_in_a_review(tmp_path: Path) -> None:
     rows = [json.dumps({"id": f"d{i}", "text": text}) for i, text in enumerate(texts)]
     (tmp_path / "docs.jsonl").write_text("\n".join(rows) + "\n")
     (tmp_path / "pairs.csv").write_text("first,second\nd0,d1\nd0,d2\nd0,d3\nd0,d4\n")
-    wanted, paths = ReviewOptions(str(tmp_path / "said.jsonl")), [str(tmp_path / "docs.jsonl")]
+    options, paths = ReviewOptions(str(tmp_path / "said.jsonl")), [str(tmp_path / "docs.jsonl")]
     read = ReadOptions(id="id")
-    judged = Review(str(tmp_path / "pairs.csv"), paths, wanted, nd.Recipe(ngram=1), read)
+    judged = Review(str(tmp_path / "pairs.csv"), paths, options, nd.Recipe(ngram=1), read)
     with ReviewServer(judged) as server, Browser(tmp_path / "profile") as browser:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()

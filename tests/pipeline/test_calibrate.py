@@ -58,27 +58,30 @@ def test_of_a_whole_corpus_all_figures_are_counts(
     texts: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = write(tmp_path_factory.mktemp("calibrate") / "docs.jsonl", texts)
-    found = calibrated(path, similarity=0.6)
+    calibration = calibrated(path, similarity=0.6)
     pairs = [p for p in combinations(range(len(texts)), 2) if all(texts[i].split() for i in p)]
     score = {p: jaccard(texts[p[0]], texts[p[1]]) for p in pairs}
-    for level in found.levels:
+    for level in calibration.levels:
         count = sum(x >= level.similarity - 1e-9 for x in score.values())
         assert (level.sampled, level.pairs, level.interval) == (count, count, (count, count))
     values = np.ma.getdata(nd.fingerprints(texts, UNIGRAMS))[:, 0].tolist()
     apart = {(a, b): (values[a] ^ values[b]).bit_count() for a, b in pairs}
-    for choice in found.choices:
+    for choice in calibration.choices:
         if choice.bits != 64:
             continue
-        wanted = {p for p in pairs if score[p] >= choice.similarity - 1e-9}
+        expected = {p for p in pairs if score[p] >= choice.similarity - 1e-9}
         near = {p for p in pairs if apart[p] <= choice.distance}
         assert choice.found == len(near)
-        assert choice.recall == (len(wanted & near) / len(wanted) if wanted else None)
-        assert choice.precision == (len(wanted & near) / len(near) if near else None)
+        assert choice.recall == (len(expected & near) / len(expected) if expected else None)
+        assert choice.precision == (len(expected & near) / len(near) if near else None)
     by_band = [
-        sum(band.levels[i].sampled for band in found.lengths) for i in range(len(found.levels))
+        sum(band.levels[i].sampled for band in calibration.lengths)
+        for i in range(len(calibration.levels))
     ]
-    assert by_band == [level.sampled for level in found.levels]
-    assert sum(band.documents for band in found.lengths) == sum(bool(t.split()) for t in texts)
+    assert by_band == [level.sampled for level in calibration.levels]
+    assert sum(band.documents for band in calibration.lengths) == sum(
+        bool(t.split()) for t in texts
+    )
 
 
 def many(count: int, seed: int = 1) -> list[str]:
@@ -92,14 +95,14 @@ def many(count: int, seed: int = 1) -> list[str]:
 
 
 def test_a_sample_tells_the_whole_within_its_interval(tmp_path: Path) -> None:
-    found = calibrated(write(tmp_path / "docs.jsonl", many(800)), sample=400, similarity=0.8)
-    assert (found.documents, found.sampled) == (800, 400)
-    level = next(x for x in found.levels if x.similarity == 0.8)
+    calibration = calibrated(write(tmp_path / "docs.jsonl", many(800)), sample=400, similarity=0.8)
+    assert (calibration.documents, calibration.sampled) == (800, 400)
+    level = next(x for x in calibration.levels if x.similarity == 0.8)
     low, high = level.interval
     assert 0 < level.sampled < 400
     assert low < level.pairs < high
     assert low <= 400 <= high
-    assert all(cost.seconds > 0 and cost.memory > 0 for cost in found.costs)
+    assert all(cost.seconds > 0 and cost.memory > 0 for cost in calibration.costs)
 
 
 def test_the_same_seed_takes_the_same_documents_however_they_are_read(tmp_path: Path) -> None:
@@ -190,7 +193,7 @@ def tail(count: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("texts", "told"),
+    ("texts", "reason"),
     [
         (sheet(1200), "documents have fewer than 20 features"),
         (tail(800), "no threshold from 0.5 to 0.85 lies in a valley"),
@@ -198,18 +201,18 @@ def tail(count: int) -> list[str]:
     ],
 )
 def test_where_nothing_is_known_nothing_is_advised(
-    texts: list[str], told: str, tmp_path: Path
+    texts: list[str], reason: str, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "docs.jsonl", texts)
-    found = calibrated(path)
-    assert told in found.unknown
-    assert (found.commands, found.advised, found.threshold) == ((), None, 0.8)
-    assert f"no advice: {found.unknown}; look at the example pairs" in str(found)
-    assert "use:" not in str(found)
-    asked = calibrated(path, similarity=0.73)
-    assert asked.unknown == ""
-    assert asked.commands[0].endswith("--similarity 0.73")
-    assert "\n      0.73 " in str(asked)
+    calibration = calibrated(path)
+    assert reason in calibration.unknown
+    assert (calibration.commands, calibration.advised, calibration.threshold) == ((), None, 0.8)
+    assert f"no advice: {calibration.unknown}; look at the example pairs" in str(calibration)
+    assert "use:" not in str(calibration)
+    at_threshold = calibrated(path, similarity=0.73)
+    assert at_threshold.unknown == ""
+    assert at_threshold.commands[0].endswith("--similarity 0.73")
+    assert "\n      0.73 " in str(at_threshold)
 
 
 def test_a_valley_is_found_where_it_was_made(tmp_path: Path) -> None:
@@ -221,10 +224,10 @@ def test_a_valley_is_found_where_it_was_made(tmp_path: Path) -> None:
         others = [f"y{generator.randrange(10**6)}" for _ in range(20)]
         texts += [" ".join(words), " ".join([*words[2:], "one", "two"])]
         texts += [" ".join([*words[:45], *others])] if generator.random() < 0.5 else []
-    found = calibrated(write(tmp_path / "docs.jsonl", texts))
-    assert found.unknown == ""
-    assert 0.6 < found.threshold <= 0.85
-    assert found.commands[0].endswith(f"--similarity {found.threshold:g}")
+    calibration = calibrated(write(tmp_path / "docs.jsonl", texts))
+    assert calibration.unknown == ""
+    assert 0.6 < calibration.threshold <= 0.85
+    assert calibration.commands[0].endswith(f"--similarity {calibration.threshold:g}")
 
 
 def test_pairs_at_a_high_similarity_are_not_chained_by_those_at_a_low_one(tmp_path: Path) -> None:
@@ -234,42 +237,42 @@ def test_pairs_at_a_high_similarity_are_not_chained_by_those_at_a_low_one(tmp_pa
         f"{common} {' '.join(f'{i}x{j}' for j in range(9))} {k}" for i in range(60) for k in (1, 2)
     ]
     path = write(tmp_path / "docs.jsonl", texts * 2)
-    found = calibrated(path, similarity=0.8, sample=120, lowest=0.3)
-    level = next(level for level in found.levels if level.similarity == 0.8)
+    calibration = calibrated(path, similarity=0.8, sample=120, lowest=0.3)
+    level = next(level for level in calibration.levels if level.similarity == 0.8)
     assert level.sampled > 20
     assert level.interval[1] / level.interval[0] < 5
-    assert not any("too few duplicates" in each for each in found.warnings)
+    assert not any("too few duplicates" in each for each in calibration.warnings)
 
 
 def test_too_few_duplicates_are_said(tmp_path: Path) -> None:
     texts = [f"every text {i} is {i * 7} of its own {i * 13} words {i * 17}" for i in range(60)]
-    found = calibrated(write(tmp_path / "docs.jsonl", texts), sample=30, similarity=0.9)
-    assert "too few duplicates: 0 pairs at 0.9 or more" in found.warnings[0]
-    assert "--sample 60" in found.warnings[0]
-    assert found.advised is None
-    assert found.levels[-1].interval[1] > 3
+    calibration = calibrated(write(tmp_path / "docs.jsonl", texts), sample=30, similarity=0.9)
+    assert "too few duplicates: 0 pairs at 0.9 or more" in calibration.warnings[0]
+    assert "--sample 60" in calibration.warnings[0]
+    assert calibration.advised is None
+    assert calibration.levels[-1].interval[1] > 3
 
 
 def test_a_sample_with_too_many_pairs_is_made_smaller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("neardup.pipeline.calibration.measure.MOST_PAIRS", 100)
-    found = calibrated(write(tmp_path / "docs.jsonl", ["the very same words"] * 40))
-    assert found.sampled == 10
-    assert found.levels[-1].sampled == 45
-    assert found.levels[-1].pairs == pytest.approx(40 * 39 / 2)
-    assert any("10 documents were looked at" in each for each in found.warnings)
+    calibration = calibrated(write(tmp_path / "docs.jsonl", ["the very same words"] * 40))
+    assert calibration.sampled == 10
+    assert calibration.levels[-1].sampled == 45
+    assert calibration.levels[-1].pairs == pytest.approx(40 * 39 / 2)
+    assert any("10 documents were looked at" in each for each in calibration.warnings)
 
 
 def test_the_advice_finds_the_pairs_and_the_command_says_it(tmp_path: Path) -> None:
     path = write(tmp_path / "docs.jsonl", many(200))
-    found = calibrated(path, recall=0.9)
-    assert found.is_own
-    assert found.advised is not None
-    assert (found.advised.recall or 0) >= 0.9
-    command = f"neardup dedup {path} -o OUT --ngram 1 --similarity {found.threshold:g}"
-    assert found.commands[0] == command
-    assert f"--distance {found.advised.distance} --verify" in found.commands[1]
+    calibration = calibrated(path, recall=0.9)
+    assert calibration.is_own
+    assert calibration.advised is not None
+    assert (calibration.advised.recall or 0) >= 0.9
+    command = f"neardup dedup {path} -o OUT --ngram 1 --similarity {calibration.threshold:g}"
+    assert calibration.commands[0] == command
+    assert f"--distance {calibration.advised.distance} --verify" in calibration.commands[1]
 
 
 def test_the_command_writes_numbers_and_an_inert_page(
@@ -292,9 +295,9 @@ def test_the_command_writes_numbers_and_an_inert_page(
 
 @pytest.mark.parametrize("texts", [[], [""], ["one"], ["", ""]])
 def test_next_to_nothing_has_a_calibration(texts: list[str], tmp_path: Path) -> None:
-    found = calibrated(write(tmp_path / "docs.jsonl", texts))
-    assert found.documents == len(texts)
-    assert {level.sampled for level in found.levels} == {0}
+    calibration = calibrated(write(tmp_path / "docs.jsonl", texts))
+    assert calibration.documents == len(texts)
+    assert {level.sampled for level in calibration.levels} == {0}
 
 
 def test_what_cannot_be_asked_is_refused() -> None:
@@ -329,7 +332,7 @@ def test_the_stratified_interval_covers_as_often_as_it_says() -> None:
         for size, rate in zip(sizes, rates, strict=True):
             members = [1] * round(size * rate) + [0] * round(size * (1 - rate))
             strata.append((size, 30, sum(generator.sample(members, 30))))
-        found = stratified(strata)
-        assert found is not None
-        covered += found[1] <= whole <= found[2]
+        estimate = stratified(strata)
+        assert estimate is not None
+        covered += estimate[1] <= whole <= estimate[2]
     assert covered >= 0.93 * 400

@@ -282,12 +282,12 @@ def test_data_frames_and_series_are_taken(library: str) -> None:
 def test_ids_in_memory_come_out_as_they_are_given(ids: Any) -> None:
     table = pa.table({"text": ["a b c", None, "A b c", "d"], "id": ids})
     result = nd.dedup(table, id="id", on_error="skip", policy="components")
-    given = table["id"].to_pylist()
+    names = table["id"].to_pylist()
     assert result.duplicates.select(["dropped", "kept", "cluster", "via"]).to_pylist() == [
-        {"dropped": given[2], "kept": given[0], "cluster": given[0], "via": given[0]}
+        {"dropped": names[2], "kept": names[0], "cluster": names[0], "via": names[0]}
     ]
     assert result.clusters()["id"].type == ids.type
-    assert result.clusters()["id"].to_pylist() == [given[0], given[2], given[3]]
+    assert result.clusters()["id"].to_pylist() == [names[0], names[2], names[3]]
     dropped = result.duplicates["dropped"][0].cast(pa.string()).as_py()
     assert "[-a-]{+A+} b c" in str(result.why(dropped))
     assert nd.dedup([], similarity=0.5).clusters().num_rows == 0
@@ -312,10 +312,10 @@ def test_pairs_of_texts_refuse_a_null_or_skip_it() -> None:
     for source in (texts, table, table["text"]):
         with pytest.raises(DataError, match=r"row 1: text is null .*on_error='skip'"):
             nd.similar_pairs(source)
-        found = nd.similar_pairs(source, on_error="skip")
-        assert [(x["left"], x["right"]) for x in found.to_pylist()] == [(2, 3)]
-    found = nd.similar_pairs(table, on_error="skip", id="id")
-    assert (found["left_id"].to_pylist(), found["right_id"].to_pylist()) == ([7], [6])
+        pairs = nd.similar_pairs(source, on_error="skip")
+        assert [(x["left"], x["right"]) for x in pairs.to_pylist()] == [(2, 3)]
+    pairs = nd.similar_pairs(table, on_error="skip", id="id")
+    assert (pairs["left_id"].to_pylist(), pairs["right_id"].to_pylist()) == ([7], [6])
     with pytest.raises(UsageError, match="on_error is 'ignore': use stop or skip"):
         nd.similar_pairs(texts, on_error="ignore")
     assert nd.fingerprints(texts).mask[:, 0].tolist() == [False, True, False, False, True]
@@ -396,11 +396,11 @@ def test_ids_of_any_type_name_the_documents(
     ids = pa.array(["7", "8", "9"]).cast(kind)
     text = pa.array(["a b c d", "A b c d!", None], pa.string_view())
     source = holder(pa.table({"text": text, "id": ids}))
-    given = ids.to_pylist()
+    names = ids.to_pylist()
     duplicates = nd.dedup(source, id="id", on_error="skip").duplicates.to_pylist()
-    assert [(x["dropped"], x["kept"]) for x in duplicates] == [(given[1], given[0])]
-    found = nd.similar_pairs(source, id="id", on_error="skip").to_pylist()
-    assert [(x["left_id"], x["right_id"]) for x in found] == [(given[0], given[1])]
+    assert [(x["dropped"], x["kept"]) for x in duplicates] == [(names[1], names[0])]
+    pairs = nd.similar_pairs(source, id="id", on_error="skip").to_pylist()
+    assert [(x["left_id"], x["right_id"]) for x in pairs] == [(names[0], names[1])]
 
 
 def test_texts_may_be_categories_of_polars() -> None:
@@ -408,8 +408,8 @@ def test_texts_may_be_categories_of_polars() -> None:
     coded = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 0], pa.uint32()), views)
     assert nd.fingerprints(coded).shape == (4, 1)
     source = pa.table({"text": coded, "within": coded})
-    found = nd.dedup(source, within="within", on_error="skip")
-    assert found.kept.tolist() == [True, True, False, False]
+    result = nd.dedup(source, within="within", on_error="skip")
+    assert result.kept.tolist() == [True, True, False, False]
 
 
 @pytest.mark.parametrize("source", [{"text": ["a", "b"]}, _LazyFrame()])
@@ -470,8 +470,8 @@ def test_a_distance_that_strangers_have_is_told_with_the_number_of_their_pairs()
         result = nd.dedup(texts, distance=24)
     (line,) = result.summary.warnings
     number = int(line.partition("about ")[2].split()[0].replace(",", ""))
-    found = nd.pairs(nd.fingerprints(texts), distance=24).num_rows
-    assert number / 1.25 < found < number * 1.25
+    pairs = nd.pairs(nd.fingerprints(texts), distance=24).num_rows
+    assert number / 1.25 < pairs < number * 1.25
     assert nd.dedup(texts, distance=24, verify=0.8).summary.warnings == []
     assert nd.dedup(texts, distance=8).summary.warnings == []
 
@@ -485,8 +485,8 @@ def test_several_fields_are_joined_in_memory_as_in_files(tmp_path: Path) -> None
     in_memory = nd.dedup(table, text=["title", "body"], id="n")
     from_file = nd.dedup(path, text=["title", "body"], id="n")
     for name in ("dropped", "kept", "cluster"):
-        found = in_memory.duplicates[name].to_pylist()
-        assert list(map(str, found)) == from_file.duplicates[name].to_pylist()
+        duplicates = in_memory.duplicates[name].to_pylist()
+        assert list(map(str, duplicates)) == from_file.duplicates[name].to_pylist()
     assert in_memory.duplicates["dropped"].to_pylist() == [8, 9]
 
 
@@ -605,14 +605,14 @@ def test_parts_of_a_fingerprint_file_are_in_the_order_of_the_input(
         nd.Recipe(),
         ReadOptions(batch_bytes=40),
     )
-    found = read_fingerprints(str(tmp_path / "fps.parquet"))
+    fingerprints = read_fingerprints(str(tmp_path / "fps.parquet"))
     assert (summary.documents, summary.empty) == (len(texts), 1)
-    assert found.ids.to_pylist() == [
+    assert fingerprints.ids.to_pylist() == [
         f"{path}:{row + 1}"
         for path, part in zip(halves, (texts[:7], texts[7:]), strict=True)
         for row in range(len(part))
     ]
-    assert found.values.tolist() == nd.fingerprints(texts).tolist()
+    assert fingerprints.values.tolist() == nd.fingerprints(texts).tolist()
 
 
 @settings(max_examples=examples(40, 8))
@@ -621,7 +621,7 @@ def test_fingerprints_and_pairs_of_files_equal_the_oracle(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], recipe: Any, k: int
 ) -> None:
     folder = tmp_path_factory.mktemp("fps")
-    source, fps, found = (str(folder / x) for x in ("docs.jsonl", "fps.parquet", "pairs.parquet"))
+    source, fps, pairs = (str(folder / x) for x in ("docs.jsonl", "fps.parquet", "pairs.parquet"))
     Path(source).write_bytes(b"".join(line(text) for text in texts))
     summary = fingerprint_files([source], fps, recipe, ReadOptions())
     values = [naive.fingerprint(text, recipe) for text in texts]
@@ -635,8 +635,8 @@ def test_fingerprints_and_pairs_of_files_equal_the_oracle(
     ] == values
     assert summary.empty == values.count(None)
     expected = naive.pairs(values, k)
-    assert pairs_file(fps, found, k).pairs == len(expected)
-    table = pq.read_table(found)
+    assert pairs_file(fps, pairs, k).pairs == len(expected)
+    table = pq.read_table(pairs)
     rows = zip(*(table[name].to_pylist() for name in ("left", "right", "distance")), strict=True)
     assert list(rows) == expected
     assert table["left_id"].to_pylist() == [f"{source}:{left + 1}" for left, _, _ in expected]
@@ -651,14 +651,14 @@ def test_matches_lead_from_each_dropped_document_to_the_kept_one(
     how: dict[str, Any] = {mode[0]: mode[1], "recipe": recipe}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = nd.dedup(texts, policy="components", **how).duplicates.to_pylist()
+        duplicates = nd.dedup(texts, policy="components", **how).duplicates.to_pylist()
         if mode[0] == "distance":
             near = nd.pairs(nd.fingerprints(texts, recipe=recipe), distance=mode[1], bits=24)
         else:
             near = nd.similar_pairs(texts, mode[1], recipe=recipe)
     matches = {frozenset((row["left"], row["right"])) for row in near.to_pylist()}
-    steps = {int(row["dropped"]): int(row["via"]) for row in found}
-    for row in found:
+    steps = {int(row["dropped"]): int(row["via"]) for row in duplicates}
+    for row in duplicates:
         at, kept, count = int(row["dropped"]), int(row["kept"]), 0
         while at != kept:
             assert frozenset((at, steps[at])) in matches

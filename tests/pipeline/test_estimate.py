@@ -105,8 +105,8 @@ def test_standard_input_cannot_be_sampled() -> None:
 def test_a_plan_says_what_is_rejected_and_fails_where_nothing_is_left(tmp_path: Path) -> None:
     path, read = tmp_path / "news.jsonl", ReadOptions(skip_errors=True)
     path.write_text('{"text": "one two three four"}\n' + 2 * "no record\n")
-    found = estimate_run([str(path)], Rule(), Choice(), read, Limits())
-    assert found.notes[0].startswith("2 of 3 records were rejected: look whether the fields")
+    summary = estimate_run([str(path)], Rule(), Choice(), read, Limits())
+    assert summary.notes[0].startswith("2 of 3 records were rejected: look whether the fields")
     path.write_text(2 * "no record\n")
     with pytest.raises(DataError, match="no record is left: 2 of 2 were rejected"):
         estimate_run([str(path)], Rule(), Choice(), read, Limits())

@@ -37,8 +37,8 @@ def write(path: Path, texts: list[str]) -> Path:
 
 
 def evaluated(path: Path, labels: Path, **asked: Any) -> Evaluation:
-    told = EvaluationOptions(str(labels), [("own", UNIGRAMS)], lowest=0.3, **asked)
-    return evaluate_files([str(path)], told, ReadOptions(id="id"), Limits())
+    options = EvaluationOptions(str(labels), [("own", UNIGRAMS)], lowest=0.3, **asked)
+    return evaluate_files([str(path)], options, ReadOptions(id="id"), Limits())
 
 
 def jaccard(a: str, b: str) -> float:
@@ -55,21 +55,21 @@ def pairs_within(values: Any, distance: int) -> list[tuple[int, int]]:
     return list(zip(table["left"].to_pylist(), table["right"].to_pylist(), strict=True))
 
 
-def rand(true: list[int], made: list[int]) -> float:
+def rand(true: list[int], labels: list[int]) -> float:
     """The adjusted Rand index by counting pairs."""
     pairs = list(combinations(range(len(true)), 2))
     same = [true[a] == true[b] for a, b in pairs]
-    found = [made[a] == made[b] for a, b in pairs]
-    expected = sum(same) * sum(found) / max(1, len(pairs))
-    most = (sum(same) + sum(found)) / 2
-    both = sum(a and b for a, b in zip(same, found, strict=True))
+    result = [labels[a] == labels[b] for a, b in pairs]
+    expected = sum(same) * sum(result) / max(1, len(pairs))
+    most = (sum(same) + sum(result)) / 2
+    both = sum(a and b for a, b in zip(same, result, strict=True))
     return (both - expected) / (most - expected) if most > expected else 1.0
 
 
-def b_cubed(true: list[int], made: list[int]) -> float:
+def b_cubed(true: list[int], labels: list[int]) -> float:
     """B-cubed F1 by looking at each document."""
-    both, t, m = Counter(zip(true, made, strict=True)), Counter(true), Counter(made)
-    each = list(zip(true, made, strict=True))
+    both, t, m = Counter(zip(true, labels, strict=True)), Counter(true), Counter(labels)
+    each = list(zip(true, labels, strict=True))
     precision = sum(both[a, b] / m[b] for a, b in each) / len(each)
     recall = sum(both[a, b] / t[a] for a, b in each) / len(each)
     return 2 * precision * recall / (precision + recall)
@@ -84,11 +84,11 @@ def test_clusters_are_judged_by_the_definitions(
     true = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
     labels = folder / "labels.csv"
     labels.write_text("id,cluster\n" + "".join(f"d{i},c{c}\n" for i, c in enumerate(true)))
-    found = evaluated(write(folder / "docs.jsonl", texts), labels, policy=policy)
+    evaluation = evaluated(write(folder / "docs.jsonl", texts), labels, policy=policy)
     pairs = list(combinations(range(n), 2))
     same = {pair for pair in pairs if true[pair[0]] == true[pair[1]]}
-    assert found.pairs == len(same)
-    (scores,) = found.scores
+    assert evaluation.pairs == len(same)
+    (scores,) = evaluation.scores
     for point in scores.by_similarity:
         near = {p for p in pairs if jaccard(texts[p[0]], texts[p[1]]) >= point.at - 1e-9}
         hits = len(near & same)
@@ -100,9 +100,11 @@ def test_clusters_are_judged_by_the_definitions(
             assert low <= value <= high
         if point.ari is None or point.b_cubed is None:
             continue
-        made = nd.dedup(texts, similarity=point.at, recipe=UNIGRAMS, policy=policy).cluster.tolist()
-        assert point.ari[0] == pytest.approx(rand(true, made))
-        assert point.b_cubed[0] == pytest.approx(b_cubed(true, made))
+        labels_of_run = nd.dedup(
+            texts, similarity=point.at, recipe=UNIGRAMS, policy=policy
+        ).cluster.tolist()
+        assert point.ari[0] == pytest.approx(rand(true, labels_of_run))
+        assert point.b_cubed[0] == pytest.approx(b_cubed(true, labels_of_run))
     values = nd.fingerprints(texts, UNIGRAMS)
     for point in scores.by_distance:
         near = set(pairs_within(values, int(point.at)))
@@ -119,15 +121,15 @@ def test_labelled_pairs_alone_count_where_some_are_different(tmp_path: Path) -> 
     docs = write(tmp_path / "docs.jsonl", DOCS)
     labels = tmp_path / "labels.csv"
     labels.write_text("id1,id2,label\nd0,d2,1\nd1,d0,1\nd3,d4,0\nd0,d5,0\nd4,d5,unsure\nd0,dx,1\n")
-    found = evaluated(docs, labels)
-    assert (found.pairs, found.unknown) == (2, 1)
-    assert "only the 4 labelled pairs count" in found.world
-    at = {point.at: point for point in found.scores[0].by_similarity}
+    evaluation = evaluated(docs, labels)
+    assert (evaluation.pairs, evaluation.unknown) == (2, 1)
+    assert "only the 4 labelled pairs count" in evaluation.world
+    at = {point.at: point for point in evaluation.scores[0].by_similarity}
     assert (at[0.5].found, at[0.5].precision[0], at[0.5].recall[0]) == (3, pytest.approx(2 / 3), 1)
     assert (at[0.6].found, at[0.6].precision[0], at[0.6].recall[0]) == (2, 1, 1)
     assert (at[0.7].found, at[0.7].precision[0], at[0.7].recall[0]) == (1, 1, 0.5)
     assert at[0.7].ari is None
-    lines = [line.split() for line in str(found).splitlines()]
+    lines = [line.split() for line in str(evaluation).splitlines()]
     heads = [at for at, line in enumerate(lines) if line[:1] in [["similarity"], ["distance"]]]
     by_similarity, by_distance = lines[heads[0] + 1 : heads[1]], lines[heads[1] + 1 : -1]
     assert [line[0] for line in by_similarity] == [f"{x / 100:g}" for x in range(30, 101, 5)]
@@ -148,10 +150,10 @@ def test_documents_without_a_cluster_are_left_out(tmp_path: Path) -> None:
     docs = write(tmp_path / "docs.jsonl", DOCS)
     labels = tmp_path / "labels.csv"
     labels.write_text("id,cluster\nd0,1\nd1,1\nd3,2\nd4,2\n")
-    found = evaluated(docs, labels)
-    assert (found.documents, found.labelled, found.pairs) == (6, 4, 2)
-    assert found.scores[0].by_similarity[0].found == 2
-    best = found.scores[0].best
+    evaluation = evaluated(docs, labels)
+    assert (evaluation.documents, evaluation.labelled, evaluation.pairs) == (6, 4, 2)
+    assert evaluation.scores[0].by_similarity[0].found == 2
+    best = evaluation.scores[0].best
     assert best is not None
     assert best.f1[0] == 1
 
@@ -172,14 +174,14 @@ def test_the_command_compares_recipes_and_writes_a_page(
     out, _ = here(*run)
     assert "best F1 " in out
     head, row = (next(x for x in out.splitlines() if x.startswith(y)) for y in ("similarity", "0."))
-    shares = [found.start() for found in re.finditer(r"\d\.\d{3} \(", row)]
+    shares = [match.start() for match in re.finditer(r"\d\.\d{3} \(", row)]
     assert [head.index(name) for name in ("precision", "recall", "F1")] == shares
     _, err = here(*run, "--also", "chars", code=2)
     assert "use tokens and n, such as chars:5" in err
 
 
 @pytest.mark.parametrize(
-    ("labels", "error", "told"),
+    ("labels", "error", "message"),
     [
         ("id,cluster\nx,1\n", UsageError, "labels none of the documents"),
         ("id,cluster\n", DataError, "has no labels"),
@@ -188,10 +190,10 @@ def test_the_command_compares_recipes_and_writes_a_page(
     ],
 )
 def test_labels_that_do_not_fit_are_refused(
-    labels: str, error: type[Exception], told: str, tmp_path: Path
+    labels: str, error: type[Exception], message: str, tmp_path: Path
 ) -> None:
     (tmp_path / "labels.csv").write_text(labels)
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=message):
         evaluated(write(tmp_path / "docs.jsonl", DOCS), tmp_path / "labels.csv")
     write(tmp_path / "twice.jsonl", DOCS)
     text = (tmp_path / "twice.jsonl").read_text().replace('"d1"', '"d0"')

@@ -47,8 +47,8 @@ def test_the_similarity_that_is_expected_is_that_of_a_changed_word(ngram: int, w
     sample, sizes = TextSample(texts[:20]), np.full(200, words - ngram + 1)
     line = likely_missed(Rule(0.99, recipe=recipe), sizes, sample)
     assert line is not None
-    told = float(line.partition("is about ")[2].partition(",")[0])
-    assert told == pytest.approx(float(exact), abs=0.07)
+    similarity = float(line.partition("is about ")[2].partition(",")[0])
+    assert similarity == pytest.approx(float(exact), abs=0.07)
 
 
 def test_short_texts_get_one_line_whose_option_finds_the_copies() -> None:

@@ -66,10 +66,10 @@ def test_an_index_in_parts_gives_the_same_result(
     match = Match(similarity, measure)
     order = np.arange(len(documents))[:: -1 if backwards else 1]
     whole, cut = (sets_of(documents, spill, groups) for spill in (None, Spill(limit)))
-    for found, expected in zip(
+    for kept_by, expected in zip(
         similar_greedy(cut, order, match, 2), similar_greedy(whole, order, match, 2), strict=True
     ):
-        assert found.tolist() == expected.tolist()
+        assert kept_by.tolist() == expected.tolist()
     labels = similar_components(cut, match, 2).tolist()
     assert labels == similar_components(whole, match, 2).tolist()
 
@@ -144,9 +144,9 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_corpus_of_ten_times_the_memory_stays_below_it(large: Path, tmp_path: Path) -> None:
     scale = int(os.environ.get("NEARDUP_MEMORY_SCALE", "1"))
     memory, count = MEMORY * scale, COUNT * scale
-    done = run_limited(tmp_path, large, memory, ROOM + memory + A_DOCUMENT * count)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == [str(count), str(count // 8)]
+    process = run_limited(tmp_path, large, memory, ROOM + memory + A_DOCUMENT * count)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.split() == [str(count), str(count // 8)]
     assert list((tmp_path / "spill").iterdir()) == []
 
 
@@ -155,10 +155,10 @@ def test_a_corpus_of_ten_times_the_memory_stays_below_it(large: Path, tmp_path: 
 def test_the_limit_is_one_that_an_unbounded_run_passes(large: Path, tmp_path: Path) -> None:
     scale = int(os.environ.get("NEARDUP_MEMORY_SCALE", "1"))
     room = ROOM + MEMORY * scale + A_DOCUMENT * COUNT * scale
-    done = run_limited(tmp_path, large, 64 << 30, room)
-    assert done.returncode == 1
-    told = ("MemoryError", "Cannot allocate memory", "can't start new thread")
-    assert any(words in done.stderr for words in told), done.stderr
+    process = run_limited(tmp_path, large, 64 << 30, room)
+    assert process.returncode == 1
+    signs = ("MemoryError", "Cannot allocate memory", "can't start new thread")
+    assert any(words in process.stderr for words in signs), process.stderr
 
 
 def neardup(path: Path, folder: Path) -> list[str]:
@@ -227,7 +227,7 @@ def test_a_tiny_budget_changes_no_result(tmp_path: Path) -> None:
     path.write_bytes(b"".join(corpus(200 if JIT else 24, words=60)))
     for policy in ("greedy", "components"):
         expected = nd.dedup(path, similarity=0.6, policy=policy)
-        asked = Rule(0.6), Choice(policy=policy)
-        found = dedup_files([str(path)], Outputs(), *asked, ReadOptions(), Limits(1 << 9))
-        assert found.kept.tolist() == expected.kept.tolist()
-        assert found.duplicates.equals(expected.duplicates)
+        rules = Rule(0.6), Choice(policy=policy)
+        summary = dedup_files([str(path)], Outputs(), *rules, ReadOptions(), Limits(1 << 9))
+        assert summary.kept.tolist() == expected.kept.tolist()
+        assert summary.duplicates.equals(expected.duplicates)

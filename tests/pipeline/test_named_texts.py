@@ -108,19 +108,19 @@ news.jsonl:1,stored-id,9,0.8,stored-id
 news.jsonl:4,news.jsonl:1,7,0.95,news.jsonl:1
 """
     (here / "dropped.csv").write_text(rows)
-    found = removed_documents("dropped.csv", most=2)
-    assert found.total == 3
-    assert [(x.similarity, x.distance, x.texts) for x in found.documents] == [
+    documents = removed_documents("dropped.csv", most=2)
+    assert documents.total == 3
+    assert [(x.similarity, x.distance, x.texts) for x in documents.documents] == [
         (0.8, 9, (None, "one")), (0.9, 5, ("one", "four")),
     ]  # fmt: skip
-    assert found.documents[0].diff is None
-    assert found.documents[1].to_dict()["runs"] == [["removed", "one"], ["added", "four"]]
+    assert documents.documents[0].diff is None
+    assert documents.documents[1].to_dict()["runs"] == [["removed", "one"], ["added", "four"]]
 
 
 def test_without_similarities_those_furthest_apart_come_first(here: Path) -> None:
     (here / "d.tsv").write_text("dropped\tkept\tdistance\tsimilarity\na\td\t1\t\nd\ta\t3\t\n")
-    found = removed_documents("d.tsv", ["news.jsonl"], ReadOptions(id="id"))
-    assert [(x.distance, x.similarity) for x in found.documents] == [(3, None), (1, None)]
+    documents = removed_documents("d.tsv", ["news.jsonl"], ReadOptions(id="id"))
+    assert [(x.distance, x.similarity) for x in documents.documents] == [(3, None), (1, None)]
 
 
 def test_another_file_is_no_duplicates_file(here: Path) -> None:

@@ -12,20 +12,20 @@ BODIES = ["a b c d e", "A, b, c, d, e!", "<f>"]
 
 
 def test_a_result_shows_counts_and_the_doubtful_drops() -> None:
-    found = nd.dedup([*BODIES, "a b c d e <g>"], similarity=0.5)
-    assert repr(found) == "DedupResult(read=4, kept=2, dropped=2)"
-    assert str(found) == str(found.summary)
-    shown = found._repr_html_()
-    assert shown.startswith("<pre>read ")
-    assert shown.index("0.750") < shown.index("1.000")
+    result = nd.dedup([*BODIES, "a b c d e <g>"], similarity=0.5)
+    assert repr(result) == "DedupResult(read=4, kept=2, dropped=2)"
+    assert str(result) == str(result.summary)
+    html = result._repr_html_()
+    assert html.startswith("<pre>read ")
+    assert html.index("0.750") < html.index("1.000")
     assert "<table>" not in nd.dedup(["a", "b"])._repr_html_()
 
 
 def test_pairs_of_a_table_have_its_ids_as_they_are() -> None:
     table = pa.table({"body": BODIES, "title": ["x", "x", "y"], "uid": [10, 20, 30]})
-    (found,) = nd.similar_pairs(table, text="body", id="uid").to_pylist()
-    assert (found["left"], found["right"]) == (0, 1)
-    assert (found["left_id"], found["right_id"]) == (10, 20)
+    (pairs,) = nd.similar_pairs(table, text="body", id="uid").to_pylist()
+    assert (pairs["left"], pairs["right"]) == (0, 1)
+    assert (pairs["left_id"], pairs["right_id"]) == (10, 20)
     assert nd.similar_pairs(table, text=("title", "body")).num_rows == 1
     assert "left_id" not in nd.similar_pairs(table, text="body").column_names
 

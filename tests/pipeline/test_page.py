@@ -58,9 +58,9 @@ DROPPED = tuple((0.8 + i / 1000, f"k{i}", f"d{i}") for i in range(9))
 
 
 def numbers(html: str) -> dict[str, Any]:
-    found = re.search(r'<script type="application/json" id="summary">(.*?)</script>', html)
-    assert found is not None
-    return dict(json.loads(found[1]))
+    match = re.search(r'<script type="application/json" id="summary">(.*?)</script>', html)
+    assert match is not None
+    return dict(json.loads(match[1]))
 
 
 class Tags(HTMLParser):
@@ -107,16 +107,16 @@ def test_elements_nest_and_links_lead_somewhere() -> None:
 
 
 def test_the_numbers_are_those_of_the_record() -> None:
-    found = numbers(page(report()))
-    assert {name: found[name] for name in ("read", "kept", "dropped", "rejected", "clusters")} == {
+    record = numbers(page(report()))
+    assert {name: record[name] for name in ("read", "kept", "dropped", "rejected", "clusters")} == {
         "read": 10, "kept": 7, "dropped": 2, "rejected": 1, "clusters": 2
     }  # fmt: skip
-    assert found["thresholds"] == [[0.7, 6], [0.8, 7], [1.0, 8]]
+    assert record["thresholds"] == [[0.7, 6], [0.8, 7], [1.0, 8]]
 
 
 def test_a_head_says_what_became_of_both() -> None:
-    shown = replace(pair(("113", "114")), verdicts=("kept", "dropped"))
-    html = page(report(dropped_border=(shown,)))
+    row = replace(pair(("113", "114")), verdicts=("kept", "dropped"))
+    html = page(report(dropped_border=(row,)))
     head = "<small>kept</small> <bdi>113</bdi>, <small>dropped</small> <bdi>114</bdi>"
     assert f"<b>0.800</b> {head}</summary>" in html
     assert f"<td>{head}</td>" in html
@@ -161,12 +161,12 @@ def test_all_dropped_are_listed_as_far_as_the_page_may_grow() -> None:
 @given(st.text() | st.just(HOSTILE))
 def test_no_text_changes_the_elements_of_the_page(text: str) -> None:
     def with_text(value: str) -> str:
-        shown = pair((value, f"{value}2"), f"{value} x")
-        shown = replace(shown, fields=((value, value, f"{value}3"), (value, None, None)))
-        named = ClusterShown(value, 2, 0.8, 0.7, 2, (4, 9), shown)
+        row = pair((value, f"{value}2"), f"{value} x")
+        row = replace(row, fields=((value, value, f"{value}3"), (value, None, None)))
+        named = ClusterShown(value, 2, 0.8, 0.7, 2, (4, 9), row)
         return page(
             report(
-                dropped_border=(shown,),
+                dropped_border=(row,),
                 groups=(ClusterGroup("Largest", (named,)),),
                 warnings=(value,),
                 matrix=Matrix(value, (value, value), (5, 5), ((1, 0), (1, 0))),

@@ -61,8 +61,8 @@ def inputs(folder: Path, kind: str) -> list[str]:
 def test_every_step_ends_at_its_total(tmp_path: Path, kind: str) -> None:
     paths, steps = inputs(tmp_path / "in", kind), Steps()
     outputs = Outputs(f"{tmp_path}/out/")
-    given: Any = (Rule(), Choice(), ReadOptions(), Limits(), steps)
-    summary = dedup_files(paths, outputs, *given).summary
+    arguments: Any = (Rule(), Choice(), ReadOptions(), Limits(), steps)
+    summary = dedup_files(paths, outputs, *arguments).summary
     assert summary.dropped >= 30
     assert list(steps.totals) == ["read", "match", "write"]
     assert steps.done == steps.totals

@@ -55,13 +55,13 @@ def corpus(seed: int, copies: int = 60, others: int = 200) -> tuple[list[str], l
 
 
 def f1_by_definition(texts: list[str], groups: list[int], question: nd.Question) -> float:
-    found = nd.dedup(texts, question=question, policy="components").cluster.tolist()
+    clusters = nd.dedup(texts, question=question, policy="components").cluster.tolist()
 
     def count(labels: Any) -> int:
         return sum(n * (n - 1) // 2 for n in Counter(labels).values())
 
-    hits = count(zip(found, groups, strict=True))
-    return 2 * hits / max(1, count(found) + count(groups))
+    hits = count(zip(clusters, groups, strict=True))
+    return 2 * hits / max(1, count(clusters) + count(groups))
 
 
 @pytest.fixture(scope="module")
@@ -87,19 +87,19 @@ def test_pairs_scores_and_groups_are_those_of_the_definition(
     draw = random.Random(1)
     for row in draw.sample(range(len(pairs)), 25):
         one, other = texts[pairs.left[row]], texts[pairs.right[row]]
-        wanted = [nd.compare(one, other, recipe=recipe).jaccard for recipe in RECIPES]
-        assert pairs.scores[row].tolist() == pytest.approx(wanted)
+        expected = [nd.compare(one, other, recipe=recipe).jaccard for recipe in RECIPES]
+        assert pairs.scores[row].tolist() == pytest.approx(expected)
     for at in draw.sample(range(len(pairs.questions)), 8):
         question = pairs.questions[at]
         groups = nd.dedup(texts, question=question, policy="components").cluster
         assert pairs.matches[at].tolist() == (groups[pairs.left] == groups[pairs.right]).tolist()
         sizes = Counter(groups.tolist()).values()
         assert pairs.implied[at] == sum(n * (n - 1) // 2 for n in sizes)
-    found = set(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True))
+    rows = set(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True))
     near = nd.similar_pairs(texts, similarity=0.7, recipe=nd.Recipe(ngram=1))
     left, right = (near.column(name).to_pylist() for name in ("left", "right"))
-    assert {(min(a, b), max(a, b)) for a, b in zip(left, right, strict=True)} <= found
-    assert pairs.weights.sum() >= len(pairs) == len(found)
+    assert {(min(a, b), max(a, b)) for a, b in zip(left, right, strict=True)} <= rows
+    assert pairs.weights.sum() >= len(pairs) == len(rows)
 
 
 def test_with_every_answer_the_figures_are_exact(
@@ -107,12 +107,14 @@ def test_with_every_answer_the_figures_are_exact(
 ) -> None:
     texts, groups, pairs = small
     known = truth_of(pairs, groups)
-    told = learn(pairs, lesson_of(pairs, known), known)
-    exact = f1_by_definition(texts, groups, told.question)
+    outcome = learn(pairs, lesson_of(pairs, known), known)
+    exact = f1_by_definition(texts, groups, outcome.question)
     missed = 60 - sum(known.values())  # no candidate matches these, so no answer knows of them
     assert missed <= 6
-    assert told.f1.low == told.f1.high
-    assert exact - 0.01 <= told.f1.mean <= exact + missed / 60 + 0.01  # some pairs stand for more
+    assert outcome.f1.low == outcome.f1.high
+    assert (
+        exact - 0.01 <= outcome.f1.mean <= exact + missed / 60 + 0.01
+    )  # some pairs stand for more
     best = max(f1_by_definition(texts, groups, each) for each in pairs.questions)
     assert exact >= best - 0.01
 
@@ -121,14 +123,14 @@ def answered(
     pairs: CandidatePairs, groups: list[int], most: int, seed: int
 ) -> tuple[dict[int, bool], QuestionSoFar]:
     truth, known = truth_of(pairs, groups), dict[int, bool]()
-    told = learn(pairs, lesson_of(pairs, known), known, seed)
+    outcome = learn(pairs, lesson_of(pairs, known), known, seed)
     for _ in range(most):
-        row = next_pair(pairs, told, set(known), seed)
+        row = next_pair(pairs, outcome, set(known), seed)
         assert row is not None
         assert row not in known
         known[row] = truth[row]
-        told = learn(pairs, lesson_of(pairs, known), known, seed)
-    return known, told
+        outcome = learn(pairs, lesson_of(pairs, known), known, seed)
+    return known, outcome
 
 
 @needs_jit
@@ -137,23 +139,23 @@ def test_forty_answers_find_a_question_near_the_best(
     small: tuple[list[str], list[int], CandidatePairs], seed: int
 ) -> None:
     texts, groups, pairs = small
-    _, told = answered(pairs, groups, 40, seed)
+    _, outcome = answered(pairs, groups, 40, seed)
     best = max(f1_by_definition(texts, groups, each) for each in pairs.questions)
-    exact = f1_by_definition(texts, groups, told.question)
+    exact = f1_by_definition(texts, groups, outcome.question)
     assert exact >= best - 0.04
     assert exact > f1_by_definition(texts, groups, nd.Question(similarity=0.7)) + 0.2
-    assert told.f1.low < told.f1.mean < told.f1.high
+    assert outcome.f1.low < outcome.f1.mean < outcome.f1.high
 
 
 def test_the_same_answers_show_the_same_pair_and_no_pair_twice(
     small: tuple[list[str], list[int], CandidatePairs],
 ) -> None:
     _, groups, pairs = small
-    known, told = answered(pairs, groups, 5, 0)
+    known, outcome = answered(pairs, groups, 5, 0)
     again, same = answered(pairs, groups, 5, 0)
     assert list(known) == list(again)
-    assert (told.question, told.f1) == (same.question, same.f1)
-    assert next_pair(pairs, told, set(range(len(pairs)))) is None
+    assert (outcome.question, outcome.f1) == (same.question, same.f1)
+    assert next_pair(pairs, outcome, set(range(len(pairs)))) is None
 
 
 def test_only_yes_or_too_few_answers_never_end_it(
@@ -180,9 +182,9 @@ def test_answers_serve_again_with_other_documents(tmp_path: Path) -> None:
     for _ in range(30):
         number = review.following()
         assert number is not None
-        shown = review.pair(number)
-        assert shown is not None
-        one, other = (groups[int(name.partition("-")[2])] for name in shown.names)
+        question_pair = review.pair(number)
+        assert question_pair is not None
+        one, other = (groups[int(name.partition("-")[2])] for name in question_pair.names)
         assert review.answer(number, "yes" if one == other else "no")
     first = review.best
     review.close()
@@ -268,10 +270,10 @@ def test_the_command_ends_with_a_question_file_and_the_command_to_run(
         review = server.review
         for _ in range(15):
             number = review.following()
-            shown = None if number is None else review.pair(number)
+            view = None if number is None else review.pair(number)
             assert number is not None
-            assert shown is not None
-            one, other = (groups[int(name)] for name in shown.names)
+            assert view is not None
+            one, other = (groups[int(name)] for name in view.names)
             assert review.answer(number, "yes" if one == other else "no")
         raise KeyboardInterrupt
 

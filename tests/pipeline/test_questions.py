@@ -163,10 +163,10 @@ def test_groups_that_chain_imply_more_pairs_than_match() -> None:
 
 
 def measured(similarity: float, aim: float, recall: float, **signs: Any) -> Measured:
-    found = {"replaced": aim, "2 x replaced": 2 * recall - aim}
-    given = {"lookalikes": 0.0, "pairs": 100, "implied": 100, "unlike": 0.0} | signs
+    result = {"replaced": aim, "2 x replaced": 2 * recall - aim}
+    figures = {"lookalikes": 0.0, "pairs": 100, "implied": 100, "unlike": 0.0} | signs
     question = replace(DEFAULT_QUESTION, similarity=similarity)
-    return Measured(question, found, expected=(0.0, 0.0, 0.0), **given)
+    return Measured(question, result, expected=(0.0, 0.0, 0.0), **figures)
 
 
 USUAL = DEFAULT_QUESTION.similarity
@@ -215,16 +215,18 @@ def test_the_advised_question_is_written_taken_and_remembered(
     assert out.splitlines()[-1].startswith("use: neardup dedup in.jsonl -o OUT --similarity 0.")
     question = nd.Question.load(tmp_path / "question.toml")
     assert question != DEFAULT_QUESTION
-    told, _ = here("dedup", "in.jsonl", "--question", "question.toml", "-o", "out.jsonl", "--json")
-    assert json.loads(told)["dropped"] >= 36
+    output, _ = here(
+        "dedup", "in.jsonl", "--question", "question.toml", "-o", "out.jsonl", "--json"
+    )
+    assert json.loads(output)["dropped"] >= 36
     lines = (tmp_path / "in.jsonl").read_text().splitlines()
     result = nd.dedup([json.loads(line)["text"] for line in lines], question=question)
-    assert int((~result.kept).sum()) == json.loads(told)["dropped"]
+    assert int((~result.kept).sum()) == json.loads(output)["dropped"]
     here("index", "create", "seen.index", "--question", "question.toml")
     with nd.DurableIndex.open(tmp_path / "seen.index") as index:
         assert index.question == question
     again, _ = here("dedup", "in.jsonl", "--against", "seen.index", "-o", "out.jsonl", "--json")
-    assert json.loads(again)["dropped"] == json.loads(told)["dropped"]
+    assert json.loads(again)["dropped"] == json.loads(output)["dropped"]
 
 
 def test_few_documents_are_no_evidence(

@@ -91,11 +91,11 @@ def test_json_lines_are_left_as_the_oracle_leaves_them(
     (folder / "in.jsonl").write_text("\n".join(records), "utf-8", newline="")
     out, table = ran(folder, "in.jsonl", rule)
     left, cut = expected(texts, rule)
-    wanted = [
+    target = [
         json.dumps({"n": n, "text": text, "more": [texts[n]]}, ensure_ascii=escapes)
         for n, text in enumerate(left)
     ]
-    assert out.read_bytes().decode() == "\n".join(wanted)
+    assert out.read_bytes().decode() == "\n".join(target)
     assert table == cut
 
 
@@ -142,14 +142,14 @@ def test_columns_are_left_as_the_oracle_leaves_them(
     table = pa.table({"n": range(len(texts)), "text": column, "more": texts})
     pq.write_table(table, folder / "in.parquet")
     out, _ = ran(folder, "in.parquet", rule, text=("text.body" if kind == "struct" else "text",))
-    found, (left, _) = pq.read_table(out), expected(texts, rule)
-    assert found.schema.equals(pq.read_table(folder / "in.parquet").schema, check_metadata=True)
-    values = found["text"].to_pylist()
+    result, (left, _) = pq.read_table(out), expected(texts, rule)
+    assert result.schema.equals(pq.read_table(folder / "in.parquet").schema, check_metadata=True)
+    values = result["text"].to_pylist()
     if kind == "struct":
         assert [x["other"] for x in values] == texts
         values = [x["body"] for x in values]
     assert [x.decode() if isinstance(x, bytes) else x for x in values] == left
-    assert found.select(["n", "more"]).equals(table.select(["n", "more"]))
+    assert result.select(["n", "more"]).equals(table.select(["n", "more"]))
 
 
 @given(
@@ -173,7 +173,7 @@ def test_groups_are_the_same_in_however_small_pieces(
         ],
         np.uint64,
     ).reshape(-1, 5)
-    found = []
+    result = []
     for memory in (1 << 30, 16 * 80, 16):
         repeated = RepeatedUnits(seen_in, keeps_first=first, memory=memory, tmp=None)
         for row in range(len(rows)):
@@ -181,10 +181,10 @@ def test_groups_are_the_same_in_however_small_pieces(
         cuts = repeated.cuts(4)
         parts = [piece for part in cuts.parts() for piece in part()]
         every = np.concatenate([np.empty((0, 6), np.uint64), *parts])
-        found.append((sorted(map(tuple, every.tolist())), repeated.repeated, repeated.cut))
+        result.append((sorted(map(tuple, every.tolist())), repeated.repeated, repeated.cut))
         repeated.close()
         cuts.close()
-    assert found[0] == found[1] == found[2]
+    assert result[0] == result[1] == result[2]
 
 
 @given(st.lists(st.integers(0, 99), max_size=60), st.sampled_from([8, 64, 1 << 20]))
@@ -217,11 +217,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Here:
 
 @needs_jit
 def test_what_was_cut_is_told(here: Here) -> None:
-    done = here.summary("lines", "in.jsonl", "-o", "out.jsonl", "--cut", "cut.csv", "--id", "id")
+    summary = here.summary("lines", "in.jsonl", "-o", "out.jsonl", "--cut", "cut.csv", "--id", "id")
     (row,) = read(here.folder / "cut.csv")
     assert row == {"text": NOTICE, "documents": "9", "first": "p0", "cuts": "8",
                    "bytes": str(8 * len(NOTICE))}  # fmt: skip
-    counts = [done[x] for x in ("documents", "changed", "emptied", "units", "repeated", "cut")]
+    counts = [summary[x] for x in ("documents", "changed", "emptied", "units", "repeated", "cut")]
     assert counts == [9, 8, 0, 27, 1, 8]
     texts = [each["text"] for each in read(here.folder / "out.jsonl")]
     assert texts[0] == PAGES[0]
@@ -248,8 +248,8 @@ def test_files_keep_their_encoding_and_compression(here: Here) -> None:
     here("lines", "texts", "-o", "out/", "--unit", "line", "--keep", "none", "--seen-in", "5")
     for n, (name, text) in enumerate(texts.items()):
         encoding = ["utf-8", "utf-8-sig", "utf-16", "utf-8"][n]
-        wanted = text.partition("\r\n")[0]
-        assert (here.folder / "out" / name).read_bytes() == (wanted + "\r\n").encode(encoding)
+        expected = text.partition("\r\n")[0]
+        assert (here.folder / "out" / name).read_bytes() == (expected + "\r\n").encode(encoding)
     packed = (here.folder / "out/5.txt.gz").read_bytes()
     assert gzip.decompress(packed).decode() == "Über 3\r\n"
 
@@ -262,8 +262,8 @@ def test_other_encodings_arrays_and_sheets(here: Here) -> None:
     (here.folder / "in.json").write_text(json.dumps(records, indent=1, ensure_ascii=False))
     options = ("--unit", "line", "--keep", "none")
     here("lines", "in.csv", "-o", "out.csv", "--encoding", "cp1252", *options)
-    wanted = text.replace(f"{NOTICE}\n", "").replace('\n"', '\n"').encode("cp1252")
-    assert (here.folder / "out.csv").read_bytes() == wanted
+    expected = text.replace(f"{NOTICE}\n", "").replace('\n"', '\n"').encode("cp1252")
+    assert (here.folder / "out.csv").read_bytes() == expected
     here("lines", "in.json", "-o", "out.json", *options)
     left = [{**x, "text": str(x["text"]).replace(f"{NOTICE}\n", "")} for x in records]
     assert (here.folder / "out.json").read_text() == json.dumps(left, indent=1, ensure_ascii=False)
@@ -277,11 +277,11 @@ def test_inputs_are_counted_together_and_bad_records_are_left_out(here: Here) ->
         (here.folder / name).write_text("\n".join(rows))
     options = ("--unit", "line", "--on-error", "skip", "--cut", "cut.jsonl")
     names = ("a.jsonl", "b.jsonl", "c.jsonl")
-    done = here.summary("lines", *names, "-o", "all.jsonl", *options)
+    summary = here.summary("lines", *names, "-o", "all.jsonl", *options)
     texts = [x["text"] for x in read(here.folder / "all.jsonl")]
     first, *others = [f"{name} {n}" for name in names for n in (0, 1)]
     assert texts == [f"{first}\n{NOTICE}", *others]
-    assert (done["documents"], done["rejected"], done["changed"]) == (6, 2, 5)
+    assert (summary["documents"], summary["rejected"], summary["changed"]) == (6, 2, 5)
     here("lines", *names, "-o", "each/", *options)
     joined = b"".join(
         (here.folder / "each" / name).read_bytes().rstrip(b"\n") + b"\n" for name in names

@@ -31,9 +31,9 @@ def write(path: Path, texts: list[str], **fields: list[str]) -> Path:
 
 
 def numbers(page: Path) -> dict[str, Any]:
-    found = re.search(r'id="summary">(.*?)</script>', page.read_text())
-    assert found is not None
-    return dict(json.loads(found[1]))
+    match = re.search(r'id="summary">(.*?)</script>', page.read_text())
+    assert match is not None
+    return dict(json.loads(match[1]))
 
 
 def jaccard(a: str, b: str) -> float:
@@ -52,19 +52,19 @@ def test_the_curve_is_the_definitions(
     result = nd.dedup(texts, similarity=threshold, recipe=UNIGRAMS)
     page = tmp_path_factory.mktemp("report") / "r.html"
     result.report(page)
-    found = numbers(page)
+    record = numbers(page)
     best = [
         max((jaccard(text, earlier) for earlier in texts[:i]), default=0.0)
         for i, text in enumerate(texts)
     ]
     kept = int(result.kept.sum())
-    assert (found["read"], found["kept"]) == (len(texts), kept)
-    assert dict(map(tuple, found["thresholds"]))[threshold] == kept
-    counts = [count for _, count in found["thresholds"]]
+    assert (record["read"], record["kept"]) == (len(texts), kept)
+    assert dict(map(tuple, record["thresholds"]))[threshold] == kept
+    counts = [count for _, count in record["thresholds"]]
     assert counts == sorted(counts)
-    for at, count in found["earlier_match"]:
+    for at, count in record["earlier_match"]:
         assert count == sum(score >= at for score in best)
-    for at, count in found["thresholds"]:
+    for at, count in record["thresholds"]:
         if at < threshold:
             again = nd.dedup(texts, similarity=at, recipe=UNIGRAMS)
             assert count <= int(again.kept.sum())
@@ -194,15 +194,15 @@ def test_beside_an_index_its_documents_come_before_and_are_not_counted(
         docs, folder / "out.jsonl", similarity=0.55, recipe=UNIGRAMS, id="id",
         against=folder / "i", report=page,
     )  # fmt: skip
-    found = numbers(page)
+    record = numbers(page)
     kept = int(result.kept.sum())
-    assert (found["read"], found["kept"]) == (len(new), kept)
-    assert dict(map(tuple, found["thresholds"]))[0.55] == kept
+    assert (record["read"], record["kept"]) == (len(new), kept)
+    assert dict(map(tuple, record["thresholds"]))[0.55] == kept
     best = [
         max((jaccard(text, earlier) for earlier in [*known, *new[:i]]), default=0.0)
         for i, text in enumerate(new)
     ]
-    for at, count in found["earlier_match"]:
+    for at, count in record["earlier_match"]:
         assert count == sum(score >= at for score in best)
 
 
@@ -215,9 +215,9 @@ def test_the_report_beside_an_index_shows_its_texts_where_it_keeps_them(tmp_path
     docs, page = write(tmp_path / "new.jsonl", NEWS[1:3]), tmp_path / "r.html"
     options: dict[str, Any] = {"id": "id", "against": tmp_path / "i", "report": page}
     nd.dedup(docs, tmp_path / "out.jsonl", similarity=0.6, **options)
-    shown = page.read_text()
-    assert "<bdi>the index</bdi>" in shown
-    assert "<bdi>known</bdi>" in shown
-    assert "<del> rain</del>" in shown
+    html = page.read_text()
+    assert "<bdi>the index</bdi>" in html
+    assert "<bdi>known</bdi>" in html
+    assert "<del> rain</del>" in html
     with pytest.raises(UsageError, match="with an index requires the similarity"):
         nd.dedup(docs, tmp_path / "out.jsonl", distance=3, **options)

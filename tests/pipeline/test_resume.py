@@ -95,14 +95,14 @@ class Case:
         target.mkdir()
         names = ("out.jsonl", "dups.jsonl", "clusters.csv", "rejects.jsonl")
         state = str(self.state) if resume else None
-        done = dedup_files(
+        result = dedup_files(
             inputs,
             Outputs(*(str(target / name) for name in names), resume=state),
             *self.mode.replace(**changes).both,
             self.read,
             Limits(1 << 20, None, workers),
         )
-        self.notes = list(done.summary.notes)
+        self.notes = list(result.summary.notes)
         return {path.name: path.read_bytes() for path in target.iterdir()}
 
     def run_killed(self, at: int) -> int:
@@ -224,13 +224,13 @@ def test_a_flipped_bit_is_found_or_changes_nothing(
         return
     data[int(place * len(data))] ^= 1 << bit
     path.write_bytes(data)
-    found, complaint = None, ""
+    actual, complaint = None, ""
     try:
-        found = case.run()
+        actual = case.run()
     except DataError as error:
         complaint = str(error)
-    assert found == expected or f"{path} is damaged: " in complaint
-    assert found == expected or f"; remove {case.state} to start again" in complaint
+    assert actual == expected or f"{path} is damaged: " in complaint
+    assert actual == expected or f"; remove {case.state} to start again" in complaint
 
 
 def killed(tmp_path: Path) -> Case:
@@ -332,19 +332,19 @@ def test_a_decision_is_read_as_it_was_written(rows: int, more: tuple[str, ...]) 
     for references in (None, References(pa.array(["a", "", "é"]), codes)):
         file = io.BytesIO()
         write_decision(Decision(**{"similarity": None} | arrays, references=references), file)
-        found = decision_of(file.getvalue())
+        decision = decision_of(file.getvalue())
         for name in ("kept_by", "label", "similarity", "via"):
-            assert np.array_equal(getattr(found, name), arrays.get(name)), name
-        assert (found.references is None) == (references is None)
-        if found.references is not None:
-            assert found.references.ids.to_pylist() == ["a", "", "é"]
-            assert np.array_equal(found.references.codes, codes)
+            assert np.array_equal(getattr(decision, name), arrays.get(name)), name
+        assert (decision.references is None) == (references is None)
+        if decision.references is not None:
+            assert decision.references.ids.to_pylist() == ["a", "", "é"]
+            assert np.array_equal(decision.references.codes, codes)
 
 
 def test_two_runs_on_one_folder_are_refused(tmp_path: Path) -> None:
     case = killed(tmp_path)
-    told = rf"in use by another run \(process {os.getpid()}\)"
-    with RunFolder(str(case.state)), pytest.raises(UsageError, match=told):
+    message = rf"in use by another run \(process {os.getpid()}\)"
+    with RunFolder(str(case.state)), pytest.raises(UsageError, match=message):
         case.run()
     case.run()
 
@@ -427,12 +427,12 @@ class Process:
         process = self.start(resume)
         _, complaints = process.communicate()
         assert process.returncode == 0, complaints
-        found = {path.name: path.read_bytes() for path in self.target.iterdir()}
-        assert sorted(found) == [".dups.jsonl.options.json", "dups.jsonl", "kept.jsonl"]
+        files = {path.name: path.read_bytes() for path in self.target.iterdir()}
+        assert sorted(files) == [".dups.jsonl.options.json", "dups.jsonl", "kept.jsonl"]
         assert list(self._tmp.iterdir()) == []
-        for name in found:
+        for name in files:
             (self.target / name).unlink()
-        return found
+        return files
 
     def kill(self, seconds: float) -> bool:
         """Kill a run some time after its state appeared; whether that was before its end."""

@@ -55,20 +55,20 @@ def review(tmp_path: Path) -> Iterator[Review]:
     (tmp_path / "pairs.csv").write_text(
         "dropped,kept,distance,similarity,cluster\nb,a,3,0.8,a\nd,a,9,0.55,a\nc,a,30,,a\n"
     )
-    wanted = ReviewOptions(str(tmp_path / "answers.jsonl"), border=0.8)
+    options = ReviewOptions(str(tmp_path / "answers.jsonl"), border=0.8)
     read = ReadOptions(id="id")
-    made = Review(str(tmp_path / "pairs.csv"), [str(docs)], wanted, UNIGRAMS, read)
-    yield made
-    made.close()
+    session = Review(str(tmp_path / "pairs.csv"), [str(docs)], options, UNIGRAMS, read)
+    yield session
+    session.close()
 
 
 @pytest.fixture
 def server(review: Review) -> Iterator[ReviewServer]:
-    with ReviewServer(review) as made:
-        thread = threading.Thread(target=made.serve_forever)
+    with ReviewServer(review) as server:
+        thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield made
-        made.shutdown()
+        yield server
+        server.shutdown()
         thread.join()
 
 
@@ -105,8 +105,8 @@ def test_pairs_are_shown_answered_kept_and_gone_back_to(
     _, page, _ = ask(server, f"{home}?pair={first}")
     assert "You said: yes" in page
     ask(server, f"{home}answer", {"pair": first, "answer": "no"})
-    found = read_answers(str(tmp_path / "answers.jsonl"))
-    assert found["a", "b"].answer == "no"
+    answers = read_answers(str(tmp_path / "answers.jsonl"))
+    assert answers["a", "b"].answer == "no"
     for _ in range(2):
         _, page, _ = ask(server, home)
         number = page.split('name="pair" value="')[1].split('"')[0]
@@ -157,9 +157,9 @@ def test_without_pairs_or_a_port_there_is_no_review(review: Review, tmp_path: Pa
     with pytest.raises(UsageError, match="port is 99999: use a number from 0 to 65535"):
         ReviewServer(review, 99_999)
     (tmp_path / "none.csv").write_text("dropped,kept,distance,similarity,cluster\n")
-    wanted = ReviewOptions(str(tmp_path / "none.jsonl"))
+    options = ReviewOptions(str(tmp_path / "none.jsonl"))
     with pytest.raises(DataError, match="has no pairs: there is nothing to judge"):
-        Review(str(tmp_path / "none.csv"), ["docs.jsonl"], wanted, UNIGRAMS, ReadOptions())
+        Review(str(tmp_path / "none.csv"), ["docs.jsonl"], options, UNIGRAMS, ReadOptions())
 
 
 def test_hostile_text_is_text(server: ReviewServer) -> None:
@@ -170,26 +170,26 @@ def test_hostile_text_is_text(server: ReviewServer) -> None:
         number = page.split('name="pair" value="')[1].split('"')[0]
         pages.append(page)
         ask(server, f"{home}answer", {"pair": number, "answer": "no"})
-    shown = "".join(pages)
-    assert "U+202E" in shown
-    assert "<img" not in shown
-    assert "alert(1)" not in shown
-    assert not OUTSIDE.search(shown.replace(' action="', " "))
+    html = "".join(pages)
+    assert "U+202E" in html
+    assert "<img" not in html
+    assert "alert(1)" not in html
+    assert not OUTSIDE.search(html.replace(' action="', " "))
 
 
 def test_a_second_review_goes_on_where_the_first_ended(review: Review, tmp_path: Path) -> None:
     first = review.following()
     assert first is not None
     assert review.answer(first, "yes")
-    wanted = ReviewOptions(review.options.answers, border=0.8)
+    options = ReviewOptions(review.options.answers, border=0.8)
     docs, pairs = str(tmp_path / "docs.jsonl"), str(tmp_path / "pairs.csv")
-    again = Review(pairs, [docs], wanted, UNIGRAMS, ReadOptions(id="id"))
-    shown = again.pair(again.following() or 0)
-    assert shown is not None
-    assert shown.names != ("a", "b")
+    again = Review(pairs, [docs], options, UNIGRAMS, ReadOptions(id="id"))
+    view = again.pair(again.following() or 0)
+    assert view is not None
+    assert view.names != ("a", "b")
     again.close()
     with pytest.raises(UsageError, match="the inputs hold none"):
-        Review(pairs, [docs], wanted, UNIGRAMS, ReadOptions())
+        Review(pairs, [docs], options, UNIGRAMS, ReadOptions())
 
 
 def rows(count: int, seed: int = 3) -> list[PairRow]:
@@ -199,17 +199,17 @@ def rows(count: int, seed: int = 3) -> list[PairRow]:
 
 def test_the_border_comes_first_and_every_band_in_time() -> None:
     strata, answers = Strata(rows(2000), 0.8), dict[tuple[str, str], Answer]()
-    asked = []
+    order = []
     for _ in range(60):
         pair = strata.following(answers)
         assert pair is not None
         assert pair.similarity is not None
-        asked.append(pair.similarity)
+        order.append(pair.similarity)
         answer = Answer(pair.first, pair.second, "yes")
         answers[answer.key] = answer
-    assert all(0.75 <= x <= 0.9 for x in asked[:2])
-    assert sum(0.75 <= x < 0.85 for x in asked) > sum(x < 0.6 for x in asked) > 0
-    assert len({int(x * 20) for x in asked}) == 10
+    assert all(0.75 <= x <= 0.9 for x in order[:2])
+    assert sum(0.75 <= x < 0.85 for x in order) > sum(x < 0.6 for x in order) > 0
+    assert len({int(x * 20) for x in order}) == 10
 
 
 def test_the_estimate_is_the_truth_within_its_interval_and_finds_the_threshold() -> None:
@@ -300,8 +300,8 @@ def test_an_answer_of_which_a_part_was_written_is_passed_over(tmp_path: Path) ->
 def test_a_full_disk_is_told_by_the_page_and_in_the_terminal(
     review: Review, tmp_path: Path
 ) -> None:
-    told: list[str] = []
-    with ReviewServer(review, tell=told.append) as server:
+    messages: list[str] = []
+    with ReviewServer(review, tell=messages.append) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         home = f"/{server.token}/"
@@ -311,8 +311,8 @@ def test_a_full_disk_is_told_by_the_page_and_in_the_terminal(
         assert code == 507
         assert "this answer was not kept: cannot write" in text
         assert "File too large" in text
-        assert len(told) == 1
-        assert "an answer was not kept: cannot write" in told[0]
+        assert len(messages) == 1
+        assert "an answer was not kept: cannot write" in messages[0]
         assert (tmp_path / "answers.jsonl").read_bytes() == b""
         assert ask(server, f"{home}answer", {"pair": 0, "answer": "yes"})[0] == 303
         server.shutdown()
@@ -333,8 +333,8 @@ def test_files_of_pairs_are_told_by_their_columns(tmp_path: Path) -> None:
         [write(tmp_path / "d.jsonl", NEWS)], tmp_path / "o.jsonl", similarity=0.5, recipe=UNIGRAMS,
         id="id", duplicates=tmp_path / "d.parquet",
     )  # fmt: skip
-    found = list(pair_rows(str(tmp_path / "d.parquet")))
-    assert [(row.first, row.second) for row in found][:1] == [("a", "b")]
+    rows = list(pair_rows(str(tmp_path / "d.parquet")))
+    assert [(row.first, row.second) for row in rows][:1] == [("a", "b")]
 
 
 WORDS = [f"w{i}" for i in range(7)]
@@ -345,18 +345,18 @@ def by_the_definition(
     texts: list[str], matches: Any, said: dict[tuple[int, int], str]
 ) -> list[int]:
     kept: list[int] = []
-    found = []
+    result = []
     for row in range(len(texts)):
         hit = row
         for other in kept:
-            told = said.get((other, row))
-            if told == "yes" or (told != "no" and matches(other, row)):
+            answer = said.get((other, row))
+            if answer == "yes" or (answer != "no" and matches(other, row)):
                 hit = other
                 break
-        found.append(hit)
+        result.append(hit)
         if hit == row:
             kept.append(row)
-    return found
+    return result
 
 
 @settings(max_examples=60)
@@ -382,8 +382,8 @@ def test_a_run_with_answers_decides_by_the_definition(
             return (int(values.data[a, 0]) ^ int(values.data[b, 0])).bit_count() <= 20
         return len(left & right) / len(left | right) >= 0.5
 
-    asked: dict[str, Any] = {"distance": 20} if by_distance else {"similarity": 0.5}
-    result = nd.dedup(texts, recipe=UNIGRAMS, decisions=path, **asked)
+    rule: dict[str, Any] = {"distance": 20} if by_distance else {"similarity": 0.5}
+    result = nd.dedup(texts, recipe=UNIGRAMS, decisions=path, **rule)
     assert result.cluster.tolist() == by_the_definition(texts, matches, said)
     assert result.kept.sum() + result.duplicates.num_rows == len(texts)
 
@@ -401,10 +401,10 @@ def test_the_command_takes_answers_and_says_so(
     lines(tmp_path / "said.jsonl", answers)
     run = ["dedup", "docs.jsonl", "-o", "out.jsonl", "--id", "id", "--ngram", "1"]
     run += ["--similarity", "0.7", "--decisions", "said.jsonl"]
-    found = here.summary(*run, "--duplicates", "dropped.csv", "--report", "report.html")
-    assert found["kept"] == 3
+    summary = here.summary(*run, "--duplicates", "dropped.csv", "--report", "report.html")
+    assert summary["kept"] == 3
     assert (tmp_path / "dropped.csv").read_text().splitlines()[1].startswith("c,a,")
-    assert any("1 duplicates, 1 different; 1 name" in note for note in found["notes"])
+    assert any("1 duplicates, 1 different; 1 name" in note for note in summary["notes"])
     _, err = here(*run, "--policy", "components", code=2)
     assert "decisions require the policy greedy" in err
     _, err = here(*run, "--engine", "spark", code=2)

@@ -141,5 +141,5 @@ def test_values_of_all_kinds_are_texts(tmp_path: Path) -> None:
     rows = [{"a": {"b": 1.5}, "c": None}, {"a": {"b": True}, "c": ["x"], "d": {"e": "ü"}}]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     names = {f"{path}:1", f"{path}:2"}
-    found = fields_of(names, ["a.b", "c", "d.e"], [str(path)], ReadOptions())
-    assert found == {f"{path}:1": ("1.5", None, None), f"{path}:2": ("true", '["x"]', "ü")}
+    fields = fields_of(names, ["a.b", "c", "d.e"], [str(path)], ReadOptions())
+    assert fields == {f"{path}:1": ("1.5", None, None), f"{path}:2": ("true", '["x"]', "ü")}

@@ -83,11 +83,11 @@ def test_what_a_run_wrote_is_shown_and_reported_in_every_format(ending: str, her
     for name in ("d", "c"):
         rows = [row for _, row in read_table(f"{name}.jsonl")]
         put(here.folder / f"{name}.{ending}", rows)
-    shown = [here("show", x, "in.jsonl", "--id", "id")[0] for x in ("d.jsonl", f"d.{ending}")]
-    assert shown[0] == shown[1] != ""
-    given = ("in.jsonl", "--id", "id", "--similarity", "0.8")
-    here("report", "d.jsonl", *given, "--clusters", "c.jsonl", "-o", "1.html")
-    here("report", f"d.{ending}", *given, "--clusters", f"c.{ending}", "-o", "2.html")
+    outputs = [here("show", x, "in.jsonl", "--id", "id")[0] for x in ("d.jsonl", f"d.{ending}")]
+    assert outputs[0] == outputs[1] != ""
+    options = ("in.jsonl", "--id", "id", "--similarity", "0.8")
+    here("report", "d.jsonl", *options, "--clusters", "c.jsonl", "-o", "1.html")
+    here("report", f"d.{ending}", *options, "--clusters", f"c.{ending}", "-o", "2.html")
     page = Path("1.html").read_text()
     for name, other in (
         ("1.html", "2.html"),
@@ -112,9 +112,9 @@ BROKEN: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_table_is_told_with_its_row_and_what_to_do(name: str, tmp_path: Path) -> None:
     BROKEN[name](tmp_path / name)
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as error:
         list(pair_rows(str(tmp_path / name)))
-    text = str(told.value)
+    text = str(error.value)
     assert text.startswith(str(tmp_path / name))
     assert "\n" not in text
     assert ";" in text

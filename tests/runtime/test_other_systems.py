@@ -70,8 +70,8 @@ for refused in (
 def run(tmp_path: Path, *parts: str) -> None:
     """Run a program without what other systems lack."""
     program = [sys.executable, "-W", "ignore", "-c", HIDE + "".join(parts)]
-    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert not done.returncode, done.stderr
+    process = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert not process.returncode, process.stderr
 
 
 def test_every_module_of_the_base_is_imported(tmp_path: Path) -> None:

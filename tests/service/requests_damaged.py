@@ -28,7 +28,7 @@ PIECES: Final = (
 
 def requests() -> list[bytes]:
     """Whole requests of every route."""
-    text, found = words("fuzz"), list[bytes]()
+    text, result = words("fuzz"), list[bytes]()
     row = {"id": "a", "text": text}
     bodies: dict[str, object] = {
         "seen": row, "add": row, "remove": {"id": "a"}, "first": row,
@@ -43,14 +43,14 @@ def requests() -> list[bytes]:
             head = (
                 f"POST /v1/{name} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/{kind}"
             )
-            found.append(f"{head}\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data)
+            result.append(f"{head}\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data)
     for path in ("/", "/compare", "/v1/index", "/livez", "/readyz", "/metrics", "/openapi.json"):
-        found.append(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        result.append(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     for path, form in (("/", "text=one+two"), ("/compare", "first=one&second=two")):
         head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(form)}\r\n"
         kind = "Content-Type: application/x-www-form-urlencoded"
-        found.append(f"{head}{kind}\r\n\r\n{form}".encode())
-    return found
+        result.append(f"{head}{kind}\r\n\r\n{form}".encode())
+    return result
 
 
 def damaged(data: bytes, chance: random.Random) -> bytes:

@@ -55,11 +55,11 @@ class Service:
         self._reader = threading.Thread(target=self.log.extend, args=(self.process.stderr,))
         self._reader.start()
         self.line = self.process.stdout.readline()
-        found = re.search(r"http://\S+", self.line)
-        if found is None:
+        match = re.search(r"http://\S+", self.line)
+        if match is None:
             self.process.wait(SECONDS)
             raise AssertionError(f"{self.line}{''.join(self.log)}")
-        self.url = found[0]
+        self.url = match[0]
         self.client = httpx.Client(base_url=self.url, timeout=SECONDS)
         self._wait()
 
@@ -94,9 +94,9 @@ class Service:
 
     def ask(self, path: str, json: Any) -> Any:
         """The answer to JSON, which must be one."""
-        found = self.post(path, json)
-        assert found.status_code == 200, found.text
-        return found.json()
+        response = self.post(path, json)
+        assert response.status_code == 200, response.text
+        return response.json()
 
     def stop(self) -> int:
         """End it as systemd does; the exit code."""

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with Service(tmp_path_factory.mktemp("seen") / "index") as found:
-        yield found
+    with Service(tmp_path_factory.mktemp("seen") / "index") as server:
+        yield server
 
 
 def test_a_client_for_threads(service: Service) -> None:
@@ -28,8 +28,8 @@ def test_a_client_for_threads(service: Service) -> None:
         assert client.seen("a", words("a")) == Seen(True, "new")
         assert client.seen("b", words("a")) == Seen(False, "seen", Match("a", 1.0))
         rows = [(f"n{number}", words(("n", number // 2))) for number in range(1200)]
-        found = list(client.seen_many(iter(rows)))
-        assert [each.new for each in found] == [True, False] * 600
+        result = list(client.seen_many(iter(rows)))
+        assert [each.new for each in result] == [True, False] * 600
         assert client.query(words("a"), similarity=0.9) == [Match("a", 1.0)]
         assert list(client.query_many([words("a"), "none of it"])) == [[Match("a", 1.0)], []]
         assert client.nearest(words("a"), 1) == [Match("a", 1.0)]
@@ -47,8 +47,8 @@ def test_a_client_for_asyncio(service: Service) -> None:
         async with AsyncClient(service.url) as client:
             assert await client.ready()
             twins = [client.seen(f"t{number}", words("twins")) for number in range(20)]
-            found = await asyncio.gather(*twins)
-            assert sum(each.new for each in found) == 1
+            result = await asyncio.gather(*twins)
+            assert sum(each.new for each in result) == 1
             rows = [(f"m{number}", words(("m", number))) for number in range(600)]
             assert [each.new async for each in client.seen_many(rows)] == [True] * 600
             assert [each async for each in client.query_many([words(("m", 1))])] == [

@@ -50,16 +50,16 @@ ROWS: dict[str, tuple[Terms, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", COLUMNS)
 def test_documents_of_one_form_are_columns(name: str) -> None:
-    terms, given = COLUMNS[name]
-    columns = Columns.of(pa.table(given), terms)
+    terms, documents = COLUMNS[name]
+    columns = Columns.of(pa.table(documents), terms)
     assert columns is not None
-    assert columns.ids.to_pylist() == pa.table(given)["id"].to_pylist()
+    assert columns.ids.to_pylist() == pa.table(documents)["id"].to_pylist()
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_what_may_be_refused_needs_rows(name: str) -> None:
-    terms, given = ROWS[name]
-    assert Columns.of(pa.table(given), terms) is None
+    terms, documents = ROWS[name]
+    assert Columns.of(pa.table(documents), terms) is None
 
 
 def sent(service: Service, path: str, table: pa.Table) -> list[dict[str, Any]]:
@@ -68,9 +68,9 @@ def sent(service: Service, path: str, table: pa.Table) -> list[dict[str, Any]]:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         for batch in table.to_batches(max_chunksize=300):
             writer.write_batch(batch)
-    found = service.client.post(f"/v1/{path}", content=bytes(sink.getvalue()), headers=ARROW)
-    assert found.status_code == 200, found.text
-    rows: list[dict[str, Any]] = pa.ipc.open_stream(found.content).read_all().to_pylist()
+    response = service.client.post(f"/v1/{path}", content=bytes(sink.getvalue()), headers=ARROW)
+    assert response.status_code == 200, response.text
+    rows: list[dict[str, Any]] = pa.ipc.open_stream(response.content).read_all().to_pylist()
     return [{name: each for name, each in row.items() if each is not None} for row in rows]
 
 
@@ -88,21 +88,21 @@ def documents(form: str, count: int) -> list[Any]:
 @pytest.mark.parametrize("form", ["text", "features", "fingerprint"])
 def test_columns_are_answered_as_rows_are(form: str, tmp_path: Path) -> None:
     count = 2500
-    given, names = documents(form, count), [f"d{row % 2400}" for row in range(count)]
+    column, names = documents(form, count), [f"d{row % 2400}" for row in range(count)]
     with nd.Index(**_made(form)) as index:
-        answers = index.offer_many(names, [each or None for each in given])
+        answers = index.offer_many(names, [each or None for each in column])
     option = ("--distance", "3") if form == "fingerprint" else ("--similarity", "0.8")
     with Service(tmp_path / "index", *option) as service:
-        found = sent(service, "seen", pa.table({"id": names, form: given}))
-        assert [each["state"] for each in found] == [each.state for each in answers]
+        table = sent(service, "seen", pa.table({"id": names, form: column}))
+        assert [each["state"] for each in table] == [each.state for each in answers]
         near = [
-            each["match"] and tuple(each["match"].values()) for each in found if not each["new"]
+            each["match"] and tuple(each["match"].values()) for each in table if not each["new"]
         ]
         assert near == [each.near for each in answers if each.near]
         counted = service.client.get("/metrics").text
         seen = sum(each.state == "seen" for each in answers)
         assert f'neardup_seen_total{{state="seen"}} {seen}.0' in counted
-        again = sent(service, "add", pa.table({"id": ["new", "d0"], form: given[1:3]}))
+        again = sent(service, "add", pa.table({"id": ["new", "d0"], form: column[1:3]}))
         assert [each["state"] for each in again] == ["added", "added"]
 
 

@@ -48,7 +48,7 @@ def write(path: Path, count: int, seed: int) -> None:
 
 def runs(folder: Path, index: str, kind: str, **more: Any) -> list[Any]:
     """What three runs wrote, one after the other, each adding what it kept."""
-    found: list[Any] = []
+    actual: list[Any] = []
     for number in range(3):
         paths = {
             name: folder / f"{name}{number}.jsonl" for name in ("output", "duplicates", "clusters")
@@ -57,9 +57,9 @@ def runs(folder: Path, index: str, kind: str, **more: Any) -> list[Any]:
             [folder.parent / f"in{number}.jsonl"], id="id", against=index, update=True,
             **paths, **question(kind), **more,
         )  # fmt: skip
-        found.append([path.read_text() for path in paths.values()])
-        found.append([result.summary.kept, result.summary.dropped, result.summary.own])
-    return found
+        actual.append([path.read_text() for path in paths.values()])
+        actual.append([result.summary.kept, result.summary.dropped, result.summary.own])
+    return actual
 
 
 def contents_of(folder: Path) -> list[Any]:
@@ -95,8 +95,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("seen")
     keys = folder / "keys"
     keys.write_text(f"write {KEY}\nread fedcba9876543210\n")
-    with Service(folder / "index", "--keys", str(keys)) as found:
-        yield found
+    with Service(folder / "index", "--keys", str(keys)) as server:
+        yield server
 
 
 def dedup(tmp_path: Path, url: str, **more: Any) -> Any:

@@ -55,9 +55,9 @@ def ready(process: subprocess.Popen[str]) -> str:
     """Where it listens, once it is ready."""
     assert process.stdout is not None
     line = next(iter(each for each in process.stdout if "serving" in each), "")
-    found = re.search(r"http://0\.0\.0\.0(:\d+)", line)
-    assert found is not None, line
-    url, end_at = f"http://127.0.0.1{found[1]}", time.monotonic() + 300
+    match = re.search(r"http://0\.0\.0\.0(:\d+)", line)
+    assert match is not None, line
+    url, end_at = f"http://127.0.0.1{match[1]}", time.monotonic() + 300
     while (status := httpx.get(f"{url}/readyz").status_code) != 200:
         assert status == 503
         assert time.monotonic() < end_at
@@ -116,8 +116,8 @@ def test_the_files_of_deploy_fit_the_command() -> None:
     docker = (DEPLOY / "Dockerfile").read_text()
     (arguments,) = re.findall(r"^CMD \[(.*)\]$", docker, re.MULTILINE)
     reference = (ROOT / "docs" / "reference" / "cli.md").read_text()
-    given = [*command[3:], *shlex.split(arguments.replace(",", " "))]
-    for option in (each for each in given if each.startswith("--")):
+    options = [*command[3:], *shlex.split(arguments.replace(",", " "))]
+    for option in (each for each in options if each.startswith("--")):
         assert f"`{option}" in reference or f"{option} " in reference, option
     for name in re.findall(r"NEARDUP_INDEX|NUMBA_CACHE_DIR", docker):
         assert name in (DEPLOY / "start.sh").read_text()

@@ -28,7 +28,7 @@ def test_schemathesis_finds_nothing(kind: str, tmp_path: Path) -> None:
     with Service(tmp_path / "index", "--backups", str(tmp_path / "backups")) as service:
         program = "from schemathesis.cli import schemathesis; schemathesis()"
         options = ("--phases", PHASES, "--max-examples", str(max(3, EXAMPLES // 8)), "--no-color")
-        found = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", program, "run", f"{service.url}/openapi.json", *options],
             capture_output=True,
             text=True,
@@ -36,8 +36,8 @@ def test_schemathesis_finds_nothing(kind: str, tmp_path: Path) -> None:
             cwd=tmp_path,
             env=os.environ | {"PYTHONWARNINGS": "ignore"},
         )
-        assert found.returncode == 0, found.stdout
-        assert "13 selected / 13 total" in found.stdout
+        assert process.returncode == 0, process.stdout
+        assert "13 selected / 13 total" in process.stdout
         assert "Traceback" not in "".join(service.log)
 
 

@@ -28,17 +28,17 @@ ATTACK = "<script>alert(1)</script>"
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with Service(tmp_path_factory.mktemp("pages") / "index") as made:
-        assert made.ask("seen", {"id": ATTACK, "text": STORED})["new"]
-        assert not made.ask("seen", {"id": "again", "text": ASKED})["new"]
-        yield made
+    with Service(tmp_path_factory.mktemp("pages") / "index") as server:
+        assert server.ask("seen", {"id": ATTACK, "text": STORED})["new"]
+        assert not server.ask("seen", {"id": "again", "text": ASKED})["new"]
+        yield server
 
 
 def asked(service: Service, path: str = "/", **fields: str) -> str:
     """The page that a form leads to."""
-    found = service.client.post(path, data=fields, headers={"Origin": service.url.rstrip("/")})
-    assert found.status_code == 200, found.text
-    return found.text
+    response = service.client.post(path, data=fields, headers={"Origin": service.url.rstrip("/")})
+    assert response.status_code == 200, response.text
+    return response.text
 
 
 def bars(page: str) -> list[str]:
@@ -68,10 +68,12 @@ def test_a_new_text_and_one_without_tokens_are_said_to_be_so(service: Service) -
 
 def test_comparing_shows_both_fingerprints_and_exact_similarities(service: Service) -> None:
     page = asked(service, "/compare", first=STORED, second=ASKED)
-    found = nd.compare(STORED, ASKED)
-    assert f"{found.distance} of 64 bits" in page
-    assert f"<dd>{found.jaccard:.3f}</dd>" in page
-    assert page.count("cell differs") + page.count("cell on differs") == 2 * (found.distance or 0)
+    comparison = nd.compare(STORED, ASKED)
+    assert f"{comparison.distance} of 64 bits" in page
+    assert f"<dd>{comparison.jaccard:.3f}</dd>" in page
+    assert page.count("cell differs") + page.count("cell on differs") == 2 * (
+        comparison.distance or 0
+    )
     assert "has no fingerprint" in asked(service, "/compare", first="", second="a b c")
 
 
@@ -86,11 +88,14 @@ def test_bits_stand_in_bytes_so_that_they_can_be_read_on_a_phone(service: Servic
 
 def test_a_browser_is_told_in_words_what_was_wrong_and_what_to_do(service: Service) -> None:
     html = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
-    found = service.client.get("/nothing", headers=html)
-    assert (found.status_code, found.headers["content-type"]) == (404, "text/html; charset=utf-8")
-    assert "<h2>There is nothing at this address</h2>" in found.text
-    assert "<code>GET /openapi.json</code> lists the addresses" in found.text
-    assert '<a href="/compare">Compare</a>' in found.text
+    response = service.client.get("/nothing", headers=html)
+    assert (response.status_code, response.headers["content-type"]) == (
+        404,
+        "text/html; charset=utf-8",
+    )
+    assert "<h2>There is nothing at this address</h2>" in response.text
+    assert "<code>GET /openapi.json</code> lists the addresses" in response.text
+    assert '<a href="/compare">Compare</a>' in response.text
     page = problem_page(Problem("not-ready", "the service is starting", retry_after=2)).decode()
     assert "<p>The service is starting.</p>" in page
     assert "Load this page again in 2 s." in page
@@ -99,16 +104,16 @@ def test_a_browser_is_told_in_words_what_was_wrong_and_what_to_do(service: Servi
     foreign = {**html, "Origin": "http://evil.example"}
     assert "may not call" in service.client.post("/", data={"text": "a"}, headers=foreign).text
     for accept in ("*/*", "application/json"):
-        found = service.client.get("/nothing", headers={"accept": accept})
-        assert found.json()["type"] == "/problems/not-found"
-    for answer in (found, service.client.get("/"), service.client.get("/livez")):
+        response = service.client.get("/nothing", headers={"accept": accept})
+        assert response.json()["type"] == "/problems/not-found"
+    for answer in (response, service.client.get("/"), service.client.get("/livez")):
         assert "unsafe-inline" not in answer.headers["content-security-policy"] + answer.text
 
 
 def test_other_pages_may_not_send_forms_here(service: Service) -> None:
     for origin in ("http://evil.example", "null", f"{service.url.rstrip('/')}.evil.example"):
-        found = service.client.post("/", data={"text": "a"}, headers={"Origin": origin})
-        assert found.status_code == 403, origin
+        response = service.client.post("/", data={"text": "a"}, headers={"Origin": origin})
+        assert response.status_code == 403, origin
     assert service.client.put("/").headers["allow"] == "GET, HEAD, POST"
 
 
@@ -148,9 +153,9 @@ def test_the_answer_follows_typing_and_nothing_is_loaded_from_outside(
                 f"area.value={ASKED!r};"
                 "area.dispatchEvent(new Event('input',{bubbles:true}))})()"
             )
-            shown = "document.querySelectorAll('#result .bits,#result .cells').length"
+            count = "document.querySelectorAll('#result .bits,#result .cells').length"
             browser.until(
-                f"{shown} && !document.getElementById('result').innerText.includes('18 of 64')"
+                f"{count} && !document.getElementById('result').innerText.includes('18 of 64')"
             )
             assert "b>other</b" not in browser.value("document.getElementById('result').innerHTML")
             wide = "document.documentElement.scrollWidth"

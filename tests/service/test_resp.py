@@ -23,25 +23,25 @@ KEY, READ = "0123456789abcdef", "fedcba9876543210"
 
 def resp_port(service: Service) -> int:
     """Where clients of Redis go."""
-    found = re.search(r"redis://127\.0\.0\.1:(\d+)", service.line)
-    assert found is not None, service.line
-    return int(found[1])
+    match = re.search(r"redis://127\.0\.0\.1:(\d+)", service.line)
+    assert match is not None, service.line
+    return int(match[1])
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("seen")
     (folder / "keys").write_text(f"write {KEY}\nread {READ}\n")
-    with Service(folder / "index", "--resp", "0", "--keys", str(folder / "keys")) as found:
-        yield found
+    with Service(folder / "index", "--resp", "0", "--keys", str(folder / "keys")) as server:
+        yield server
 
 
 @pytest.fixture(params=[2, 3])
 def client(service: Service, request: pytest.FixtureRequest) -> Iterator[Any]:
     with redis.Redis(
         port=resp_port(service), password=KEY, protocol=request.param, socket_timeout=60
-    ) as found:
-        yield found
+    ) as connection:
+        yield connection
 
 
 def test_near_items_are_there_and_others_are_added(client: Any, service: Service) -> None:
@@ -56,8 +56,8 @@ def test_near_items_are_there_and_others_are_added(client: Any, service: Service
     assert client.bf().madd("any", text, other, f"x{other}") == [0, 1, 0]
     assert client.bf().mexists("any", other, "nothing like it at all") == [1, 0]
     body = {"id": "http", "text": f"x{other}"}
-    found = service.post("seen", body, headers={"authorization": f"Bearer {KEY}"}).json()
-    assert found["state"] == "seen"
+    answer = service.post("seen", body, headers={"authorization": f"Bearer {KEY}"}).json()
+    assert answer["state"] == "seen"
     assert client.info()["documents"] >= 2
 
 
@@ -75,18 +75,18 @@ def test_a_pipeline_is_answered_in_order_and_reads_what_it_wrote(client: Any) ->
 
 
 def test_of_simultaneous_twins_one_is_new(service: Service) -> None:
-    found: list[int] = []
+    result: list[int] = []
 
     def add(text: str) -> None:
         with redis.Redis(port=resp_port(service), password=KEY, protocol=2) as client:
-            found.append(client.bf().add("key", text))
+            result.append(client.bf().add("key", text))
 
     threads = [threading.Thread(target=add, args=(words("twins"),)) for _ in range(12)]
     for each in threads:
         each.start()
     for each in threads:
         each.join()
-    assert sum(found) == 1
+    assert sum(result) == 1
 
 
 def test_other_commands_and_bad_items_are_errors_and_the_connection_lives(client: Any) -> None:

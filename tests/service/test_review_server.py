@@ -35,8 +35,10 @@ def reviewed(folder: Path) -> Review:
     rows = [json.dumps({"id": f"d{i}", "text": f"the harbour opened again {i}"}) for i in range(5)]
     (folder / "docs.jsonl").write_text("\n".join(rows) + "\n")
     (folder / "pairs.csv").write_text("first,second\nd0,d1\nd0,d2\nd0,d3\nd0,d4\n")
-    wanted, docs = ReviewOptions(str(folder / "said.jsonl")), [str(folder / "docs.jsonl")]
-    return Review(str(folder / "pairs.csv"), docs, wanted, nd.Recipe(ngram=1), ReadOptions(id="id"))
+    options, docs = ReviewOptions(str(folder / "said.jsonl")), [str(folder / "docs.jsonl")]
+    return Review(
+        str(folder / "pairs.csv"), docs, options, nd.Recipe(ngram=1), ReadOptions(id="id")
+    )
 
 
 @contextmanager
@@ -55,9 +57,9 @@ def ask(server: ReviewServer, path: str = "", **form: Any) -> tuple[int, str]:
     body = urlencode(form) if form else None
     connection.request("POST" if form else "GET", f"/{server.token}/{path}", body)
     answer = connection.getresponse()
-    found = answer.status, answer.read().decode()
+    result = answer.status, answer.read().decode()
     connection.close()
-    return found
+    return result
 
 
 def test_a_taken_port_is_named_and_the_next_one_used(tmp_path: Path) -> None:

@@ -62,17 +62,17 @@ def test_of_simultaneous_twins_exactly_one_is_new(service: Service) -> None:
     for number in range(20):
         with ThreadPoolExecutor(16) as pool:
             text = words(("twins", number))
-            found = list(pool.map(send, [f"t{number}.{i}" for i in range(16)], [text] * 16))
-        assert found.count(True) == 1
+            result = list(pool.map(send, [f"t{number}.{i}" for i in range(16)], [text] * 16))
+        assert result.count(True) == 1
 
 
 def test_one_id_at_once_from_many_is_stored_once(service: Service) -> None:
     text = words("same id")
     with ThreadPoolExecutor(16) as pool:
-        found = list(
+        answers = list(
             pool.map(lambda _: service.ask("seen", {"id": "same", "text": text}), range(64))
         )
-    assert sorted(each["state"] for each in found) == ["new"] + ["stored"] * 63
+    assert sorted(each["state"] for each in answers) == ["new"] + ["stored"] * 63
 
 
 def test_query_nearest_add_and_remove(service: Service) -> None:
@@ -94,14 +94,14 @@ def test_features_stand_for_a_text(service: Service) -> None:
     text = words("features")
     features = feature_hashes(text, nd.Recipe()).tolist()
     assert service.ask("seen", {"id": "f", "text": text})["state"] == "new"
-    found = service.ask("query", {"features": features})["matches"]
-    assert found == [{"id": "f", "similarity": 1.0}]
+    matches = service.ask("query", {"features": features})["matches"]
+    assert matches == [{"id": "f", "similarity": 1.0}]
 
 
 def test_compare_and_explain_are_those_of_the_library(service: Service) -> None:
     a, b = "to be or not to be that is it", "to be or not to be that is all"
-    found = service.ask("compare", {"a": a, "b": b})
-    assert found["jaccard"] == nd.compare(a, b).jaccard
+    answer = service.ask("compare", {"a": a, "b": b})
+    assert answer["jaccard"] == nd.compare(a, b).jaccard
     assert service.ask("explain", {"text": a}) == json.loads(
         json.dumps(nd.explain(a).to_dict(), default=lambda value: value.item())
     )
@@ -111,9 +111,11 @@ def test_compare_and_explain_are_those_of_the_library(service: Service) -> None:
 def test_an_array_is_answered_in_order(service: Service) -> None:
     texts = [words(("array", number // 2)) for number in range(1200)]
     rows = [{"id": f"array{number}", "text": text} for number, text in enumerate(texts)]
-    found = service.ask("seen", rows)
-    assert [each["new"] for each in found] == [True, False] * 600
-    assert [each["match"]["id"] for each in found[1::2]] == [f"array{i}" for i in range(0, 1200, 2)]
+    answer = service.ask("seen", rows)
+    assert [each["new"] for each in answer] == [True, False] * 600
+    assert [each["match"]["id"] for each in answer[1::2]] == [
+        f"array{i}" for i in range(0, 1200, 2)
+    ]
 
 
 def test_lines_are_answered_line_for_line_and_a_bad_one_alone_is_refused(service: Service) -> None:
@@ -124,8 +126,8 @@ def test_lines_are_answered_line_for_line_and_a_bad_one_alone_is_refused(service
     lines[100] = b'{"id": "line100", "text": 5}'
     lines[700] = b"{"
     lines[900] = b'{"id": 900, "text": "an id of another kind"}'
-    found = service.client.post("/v1/seen", content=b"\n".join(lines), headers=NDJSON)
-    answers = [json.loads(line) for line in found.text.splitlines()]
+    response = service.client.post("/v1/seen", content=b"\n".join(lines), headers=NDJSON)
+    answers = [json.loads(line) for line in response.text.splitlines()]
     assert len(answers) == 1500
     refused = {i: each["error"]["type"] for i, each in enumerate(answers) if "error" in each}
     assert refused == {
@@ -154,8 +156,8 @@ def test_a_line_is_answered_before_the_next_one_is_sent(service: Service) -> Non
 def test_a_client_that_reads_only_at_the_end_gets_all_answers(service: Service) -> None:
     count = 40_000  # answers of megabytes: more than the buffers of a connection hold
     body = b"".join(b'{"id": "gone%d"}\n' % number for number in range(count))
-    found = service.client.post("/v1/remove", content=body, headers=NDJSON)
-    assert found.text == '{"removed":false}\n' * count
+    response = service.client.post("/v1/remove", content=body, headers=NDJSON)
+    assert response.text == '{"removed":false}\n' * count
 
 
 def test_arrow_in_arrow_out(service: Service) -> None:
@@ -164,22 +166,26 @@ def test_arrow_in_arrow_out(service: Service) -> None:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    found = service.client.post("/v1/seen", content=bytes(sink.getvalue()), headers=ARROW)
-    assert found.headers["content-type"] == ARROW["content-type"]
-    answers = pa.ipc.open_stream(found.content).read_all()
+    response = service.client.post("/v1/seen", content=bytes(sink.getvalue()), headers=ARROW)
+    assert response.headers["content-type"] == ARROW["content-type"]
+    answers = pa.ipc.open_stream(response.content).read_all()
     assert answers["new"].to_pylist() == [True, False] * 350
     assert answers["match"].to_pylist()[1]["id"] == "arrow0"
 
 
 def test_what_the_index_is_and_probes(service: Service) -> None:
-    found = service.client.get("/v1/index").json()
+    answer = service.client.get("/v1/index").json()
     recipe = nd.Recipe()
-    assert (found["by"], found["similarity"], found["digest"]) == ("similarity", 0.8, recipe.digest)
-    assert found["ids"] == "str"
+    assert (answer["by"], answer["similarity"], answer["digest"]) == (
+        "similarity",
+        0.8,
+        recipe.digest,
+    )
+    assert answer["ids"] == "str"
     assert service.client.get("/livez").json() == {"live": True}
     assert service.client.get("/readyz").json() == {"ready": True, "why": None, "warnings": []}
     text = service.client.get("/metrics").text
-    assert f"neardup_index_documents {float(found['documents'])}" in text
+    assert f"neardup_index_documents {float(answer['documents'])}" in text
     assert 'neardup_seen_total{state="seen"}' in text
     assert service.client.get("/").status_code == 200
     assert service.client.head("/livez").text == ""
@@ -228,15 +234,15 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_refused_says_why_and_has_a_page(service: Service, case: str) -> None:
     path, body, headers, status, name = REFUSED[case]
-    given = {"content-type": "application/json"} | headers
+    all_headers = {"content-type": "application/json"} | headers
     try:
-        found = service.client.post(f"/v1/{path}", content=body, headers=given)
+        response = service.client.post(f"/v1/{path}", content=body, headers=all_headers)
     except httpx.WriteError:  # the service closed the connection before all was sent
         assert status == 413
         return
-    problem = found.json()
-    assert (found.status_code, problem["type"]) == (status, f"/problems/{name}"), found.text
-    assert found.headers["content-type"] == "application/problem+json"
+    problem = response.json()
+    assert (response.status_code, problem["type"]) == (status, f"/problems/{name}"), response.text
+    assert response.headers["content-type"] == "application/problem+json"
     assert problem["status"] == status
     assert problem["detail"]
     assert service.client.get(problem["type"]).text.startswith(problem["title"])
@@ -244,12 +250,12 @@ def test_what_is_refused_says_why_and_has_a_page(service: Service, case: str) ->
 
 
 def test_a_request_keeps_its_id_and_headers_are_safe(service: Service) -> None:
-    found = service.client.get("/livez", headers={"x-request-id": "mine-1"}).headers
-    assert found["x-request-id"] == "mine-1"
-    assert "default-src 'none'" in found["content-security-policy"]
-    assert found["x-content-type-options"] == "nosniff"
-    assert "server" not in found
-    assert "access-control-allow-origin" not in found
+    headers = service.client.get("/livez", headers={"x-request-id": "mine-1"}).headers
+    assert headers["x-request-id"] == "mine-1"
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "server" not in headers
+    assert "access-control-allow-origin" not in headers
 
 
 def test_half_a_body_is_ended_and_others_are_answered(service: Service) -> None:
@@ -309,15 +315,15 @@ def test_old_documents_go_and_those_seen_again_stay(tmp_path: Path) -> None:
             assert service.ask("seen", {"id": "twin", "text": words("again")})["state"] == "seen"
             assert time.monotonic() < end
             time.sleep(0.3)
-        found = service.ask("query", {"text": words("again")})["matches"]
-        assert [each["id"] for each in found] == ["again"]
+        matches = service.ask("query", {"text": words("again")})["matches"]
+        assert [each["id"] for each in matches] == ["again"]
 
 
 def test_a_backup_is_an_index(tmp_path: Path) -> None:
     with Service(tmp_path / "index", "--backups", str(tmp_path / "copies")) as service:
         service.ask("seen", {"id": "a", "text": words("copied")})
-        found = service.ask("backup", {})
-    with nd.DurableIndex.open(tmp_path / "copies" / found["backup"], readonly=True) as copy:
+        answer = service.ask("backup", {})
+    with nd.DurableIndex.open(tmp_path / "copies" / answer["backup"], readonly=True) as copy:
         assert list(copy.query(words("copied"))) == [("a", 1.0)]
 
 

@@ -29,21 +29,21 @@ def test_what_the_guide_shows_is_what_comes(tmp_path: Path) -> None:
     with Service(tmp_path / "index") as service:
         for example in examples:
             command, _, answer = example.strip().rpartition("\n")
-            shown = subprocess.run(  # noqa: S602  # as a reader types it
+            process = subprocess.run(  # noqa: S602  # as a reader types it
                 command.replace(ADDRESS, service.url),
                 shell=True,
                 capture_output=True,
                 text=True,
                 check=True,
             )
-            assert shown.stdout == answer
+            assert process.stdout == answer
         (session,) = [block for block in blocks if block.startswith(">>>")]
         service.ask("remove", {"id": "page-1"})
-        found = doctest.DocTestParser().get_doctest(
+        test = doctest.DocTestParser().get_doctest(
             session.replace(ADDRESS, service.url), {}, PAGE.name, str(PAGE), 0
         )
         runner = doctest.DocTestRunner(verbose=False)
-        told: list[str] = []
-        runner.run(found, out=told.append, clear_globs=False)
-        found.globs["client"].close()
-        assert not runner.failures, "".join(told)
+        output: list[str] = []
+        runner.run(test, out=output.append, clear_globs=False)
+        test.globs["client"].close()
+        assert not runner.failures, "".join(output)

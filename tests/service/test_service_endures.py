@@ -87,15 +87,15 @@ def load(url: str, log: Log) -> None:
         while True:
             row = log.next()
             try:
-                found = client.post("/v1/seen", json=row)
+                response = client.post("/v1/seen", json=row)
             except httpx.TransportError:
                 log.unanswered.append(row)
                 return
-            if found.status_code == 503:  # it is ending
+            if response.status_code == 503:  # it is ending
                 log.unanswered.append(row)
                 return
-            assert found.status_code == 200, found.text
-            log.write(row, found.json())
+            assert response.status_code == 200, response.text
+            log.write(row, response.json())
 
 
 def check(folder: Path, log: Log) -> int:
@@ -143,9 +143,9 @@ def rounds(folder: Path, count: int, seconds: float) -> int:
                 for each in running:
                     each.result()
         check(folder / "index", log)
-    found = len(log.read())
+    size = len(log.read())
     log.close()
-    return found
+    return size
 
 
 def test_a_kill_under_load_loses_nothing_that_was_answered(tmp_path: Path) -> None:
@@ -203,8 +203,10 @@ def test_a_full_disk_refuses_writes_and_answers_queries_until_there_is_room(
         nobody = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
         resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
         row = {"id": "second", "text": words("second")}
-        found = service.post("seen", row)
-        assert (found.status_code, found.json()["type"]) == (507, "/problems/disk-full"), found.text
+        response = service.post("seen", row)
+        assert (response.status_code, response.json()["type"]) == (507, "/problems/disk-full"), (
+            response.text
+        )
         assert service.ask("query", {"text": first["text"]})["matches"]
         assert service.ask("query", {"text": row["text"]})["matches"] == []
         assert service.client.get("/readyz").json()["why"].startswith("writes are refused")
@@ -252,10 +254,10 @@ def test_an_address_that_others_reach_needs_a_key_and_an_index_a_similarity(
         (("--similarity", "0.8", "--max-age", "soon"), "--max-age is 'soon'"),
     ):
         command = [sys.executable, "-m", "neardup", "serve", str(tmp_path / "none"), *options]
-        found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        assert found.returncode == 2
-        assert message in found.stderr
-        assert found.stderr.count("\n") == 1
+        process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert process.returncode == 2
+        assert message in process.stderr
+        assert process.stderr.count("\n") == 1
         assert not (tmp_path / "none").exists()
 
 
@@ -264,15 +266,15 @@ def test_serve_waits_for_another_writer_and_names_it(tmp_path: Path) -> None:
     message = f"is open for writing in process {os.getpid()}"
     with nd.DurableIndex.open(tmp_path, similarity=0.8, recipe=nd.Recipe()):
         for options, waited in (((), ":"), (("--wait", "1s"), " after 1 s of waiting:")):
-            found = subprocess.run(
+            process = subprocess.run(
                 [*command, *options], capture_output=True, text=True, check=False, timeout=60
             )
-            assert found.returncode != 0
-            assert message + waited in found.stderr
-    found = subprocess.run(
+            assert process.returncode != 0
+            assert message + waited in process.stderr
+    process = subprocess.run(
         [*command, "--readonly", "--wait", "1s"], capture_output=True, text=True, check=False
     )
-    assert "--wait and --readonly exclude each other" in found.stderr
+    assert "--wait and --readonly exclude each other" in process.stderr
 
 
 if __name__ == "__main__":

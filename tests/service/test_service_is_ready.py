@@ -125,8 +125,8 @@ if failures:
     [("similarity", "str"), ("distance", "str"), ("features", "int"), ("kept texts", "int")],
 )
 def test_nothing_compiles_after_readyz(kind: str, ids: str, tmp_path: Path) -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path), kind, ids],
         capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": str(TESTS)},
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-5000:]
+    assert process.returncode == 0, process.stderr[-5000:]

@@ -69,8 +69,8 @@ def test_features_of_much_text_are_not_made_by_the_thread_that_commits(
     twins = [{"id": "a", "text": large}, {"id": "b", "text": small}, {"id": "c", "text": large}]
 
     async def story(client: httpx.AsyncClient) -> None:
-        found = await client.post(f"/v1/{path}", json=twins)
-        states = [each["state"] for each in found.json()]
+        response = await client.post(f"/v1/{path}", json=twins)
+        states = [each["state"] for each in response.json()]
         assert states == (["new", "new", "seen"] if path == "seen" else ["added"] * 3)
         assert threads == [(3, "neardup-query")]
         again = await client.post(f"/v1/{path}", json={"id": "d", "text": small})
@@ -100,8 +100,8 @@ def test_readyz_names_a_merge_that_failed_until_one_succeeds(
         async def ask(first: int) -> Any:
             rows = [{"id": f"d{n}", "text": words(n)} for n in range(first, first + 40)]
             for row in rows:
-                found = await client.post("/v1/seen", json=row)
-                assert found.json()["state"] == "new", found.text
+                response = await client.post("/v1/seen", json=row)
+                assert response.json()["state"] == "new", response.text
             ready = await client.get("/readyz")
             assert ready.status_code == 200
             return ready.json()["warnings"]

@@ -22,7 +22,7 @@ RECIPE = nd.Recipe(ngram=1)
 def test_pairs_across_are_those_of_the_definition(
     left: list[str], right: list[str], similarity: float, measure: str
 ) -> None:
-    found = nd.similar_pairs(left, right, similarity, measure=measure, recipe=RECIPE).to_pylist()
+    pairs = nd.similar_pairs(left, right, similarity, measure=measure, recipe=RECIPE).to_pylist()
     one, other = ([set(text.split()) for text in side] for side in (left, right))
     expected = [
         (i, j, pytest.approx(naive.similarity(a, b, measure)))  # type: ignore[arg-type]
@@ -30,14 +30,14 @@ def test_pairs_across_are_those_of_the_definition(
         for j, b in enumerate(other)
         if a and b and naive.similarity(a, b, measure) >= similarity - 1e-12  # type: ignore[arg-type]
     ]
-    assert [(x["left"], x["right"], x["similarity"]) for x in found] == expected
+    assert [(x["left"], x["right"], x["similarity"]) for x in pairs] == expected
 
 
 def test_rows_and_ids_of_both_sides_are_named() -> None:
     left = pa.table({"text": [None, "a b c"], "id": [7, 8]})
     right = pa.table({"text": ["A b C", "d"], "id": [1, 2]})
-    found = nd.similar_pairs(left, right, id="id", on_error="skip").to_pylist()
-    assert found == [
+    pairs = nd.similar_pairs(left, right, id="id", on_error="skip").to_pylist()
+    assert pairs == [
         {"left": 1, "right": 0, "distance": 0, "similarity": 1.0, "left_id": 8, "right_id": 1}
     ]
     assert nd.similar_pairs(["a b"], []).num_rows == nd.similar_pairs([], ["a b"]).num_rows == 0

@@ -21,11 +21,11 @@ some_counts = st.dictionaries(st.integers(0, 2**64 - 1), st.integers(1, 900), ma
 
 
 def in_cells(counts: dict[int, int], bits: int) -> dict[int, int]:
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     for feature, count in counts.items():
         cell = feature >> 64 - bits
-        found[cell] = found.get(cell, 0) + count
-    return found
+        result[cell] = result.get(cell, 0) + count
+    return result
 
 
 def occurrences(counts: dict[int, int]) -> np.ndarray:

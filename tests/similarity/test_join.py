@@ -118,9 +118,9 @@ matches = st.builds(
 def test_every_similar_pair_is_found_and_no_other(
     documents: list[set[int]], match: Match, workers: int
 ) -> None:
-    found = all_pairs(feature_sets(documents), match, workers)
-    assert len(found) == len(set(found))
-    assert set(found) == brute_force(documents, match)
+    pairs = all_pairs(feature_sets(documents), match, workers)
+    assert len(pairs) == len(set(pairs))
+    assert set(pairs) == brute_force(documents, match)
 
 
 @given(collections(), matches, st.randoms(use_true_random=False))
@@ -161,8 +161,8 @@ def test_only_documents_of_one_group_match(documents: list[set[int]], data: st.D
     size = len(documents)
     groups = data.draw(st.lists(st.integers(0, 2), min_size=size, max_size=size))
     match = Match(0.6)
-    found = set(all_pairs(feature_sets(documents, groups), match))
-    assert found == brute_force(documents, match, groups)
+    pairs = set(all_pairs(feature_sets(documents, groups), match))
+    assert pairs == brute_force(documents, match, groups)
 
 
 @given(collections(), st.integers(1, 50))
@@ -249,18 +249,18 @@ def test_pairs_exactly_at_the_threshold_are_found_and_those_just_below_are_not(
     for size in SIZES if JIT else SIZES[:8]:
         for other in {size, math.ceil(size * similarity), math.ceil(size * (1 + similarity) / 2)}:
             shared = math.ceil(similarity / (1 + similarity) * (size + other) - 1e-9)
-            for overlap, wanted in ((shared, at), (shared - 1, below)):
+            for overlap, expected in ((shared, at), (shared - 1, below)):
                 if not 0 < overlap <= min(size, other):
                     continue
                 common = [rng.getrandbits(64) for _ in range(overlap)]
-                wanted.append((len(documents), len(documents) + 1))
+                expected.append((len(documents), len(documents) + 1))
                 documents += [
                     set(common + [rng.getrandbits(64) for _ in range(rest - overlap)])
                     for rest in (size, other)
                 ]
-    found = set(all_pairs(feature_sets(documents), Match(similarity)))
-    assert found == set(at)
-    assert not found & set(below)
+    pairs = set(all_pairs(feature_sets(documents), Match(similarity)))
+    assert pairs == set(at)
+    assert not pairs & set(below)
 
 
 @pytest.mark.skipif(not JIT, reason="large")
@@ -395,8 +395,8 @@ def test_threads_and_steps_change_no_match_no_score_and_no_count(
         patch.setattr(greedy, "FIRST_STEP", step)
         patch.setattr(greedy, "MOST_OF_ALONE", math.inf)
         patch.setattr(module, "CHUNK_FEATURES", 400)
-        found = similar_greedy(sets, order, match, workers, together, new)
-    assert [x.tolist() for x in found] == [x.tolist() for x in expected]
+        kept_by = similar_greedy(sets, order, match, workers, together, new)
+    assert [x.tolist() for x in kept_by] == [x.tolist() for x in expected]
     assert together == alone
 
 
@@ -422,6 +422,6 @@ def test_many_documents_in_threads_are_matched_as_by_one(similarity: float) -> N
 
         patch.setattr(greedy.GreedySteps, "_step_in_threads", counted)
         for workers in (2, 5):
-            found = similar_greedy(sets, order, match, workers)
-            assert all(np.array_equal(*each) for each in zip(found, expected, strict=True))
+            kept_by = similar_greedy(sets, order, match, workers)
+            assert all(np.array_equal(*each) for each in zip(kept_by, expected, strict=True))
         assert len(steps) > 1

@@ -81,7 +81,7 @@ def test_whatever_features_are_common_and_entries_are_long_the_same_are_found(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(KeySample, "most_rare", common)
         patch.setattr(sketches, "entry_words", lambda *_: words)
-        found = all_pairs(sets, match)
+        pairs = all_pairs(sets, match)
         kept_of = similar_greedy(sets, np.array(order, np.int64), match)[0]
         labels = similar_components(sets, match)
         nearest = nearest_before(sets, np.array(order, np.int64), match)[0]
@@ -91,7 +91,7 @@ def test_whatever_features_are_common_and_entries_are_long_the_same_are_found(
         patch.setattr(greedy, "FIRST_STEP", 40)
         patch.setattr(greedy, "MOST_OF_ALONE", math.inf)
         kept_in_threads = similar_greedy(sets, np.array(order, np.int64), match, 3)[0]
-    assert sorted(found) == sorted(expected)
+    assert sorted(pairs) == sorted(expected)
     assert kept_of.tolist() == greedy_by_definition(len(documents), order, expected)
     assert kept_in_threads.tolist() == kept_of_parts.tolist() == kept_of.tolist()
     assert labels_of_parts.tolist() == labels.tolist()
@@ -154,8 +154,10 @@ def test_pages_that_share_a_footer_are_looked_at_for_what_else_they_share(common
     documents[4_999] = {*list(documents[0])[1:], 1}
     for workers in (1, 2):
         work = Work()
-        found = similar_greedy(feature_sets(documents), np.arange(5_000), Match(0.5), workers, work)
-        assert found[0].tolist() == [*range(4_999), 0]
+        kept_by = similar_greedy(
+            feature_sets(documents), np.arange(5_000), Match(0.5), workers, work
+        )
+        assert kept_by[0].tolist() == [*range(4_999), 0]
         assert work.candidates < 200  # a rare feature may share the cell of a common one
 
 

@@ -196,8 +196,8 @@ def test_equal_and_near_documents_match_at_tiny_thresholds(similarity: float, me
     assert [(row["left"], row["right"]) for row in rows] == [(0, 1), (0, 2), (1, 2)]
     for policy in ("greedy", "components"):
         for mode in ({"similarity": similarity}, {"distance": 63, "verify": similarity}):
-            found = nd.dedup(texts, policy=policy, **mode, **how).duplicates
-            assert found["dropped"].to_pylist() == [1, 2]
+            duplicates = nd.dedup(texts, policy=policy, **mode, **how).duplicates
+            assert duplicates["dropped"].to_pylist() == [1, 2]
     index = nd.Index(similarity=similarity, recipe=nd.Recipe(), **how)
     index.add(list("abcd"), texts)
     assert {name for name, _ in index.query(texts[0])} == {"a", "b", "c"}
@@ -218,9 +218,9 @@ def test_a_worker_of_a_cluster_leaves_no_pair_out(
     postings = pa.table(
         {name: pa.array(x, kinds.get(name, pa.int32())) for name, x in columns.items()}
     )
-    found = list(candidates(postings.to_batches(), Match(similarity, measure), leads=False))
+    pairs = list(candidates(postings.to_batches(), Match(similarity, measure), leads=False))
     if exact(min(size, other), size, other, measure) >= similarity:
-        assert [batch.to_pydict() for batch in found] == [{"left": [1], "right": [2]}]
+        assert [batch.to_pydict() for batch in pairs] == [{"left": [1], "right": [2]}]
 
 
 @pytest.mark.parametrize("similarity", [0, -1e-300, 1.0000000000000002, math.nan, math.inf, -0.0])

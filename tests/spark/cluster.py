@@ -125,7 +125,7 @@ def _wait(cluster: Cluster, workers: int) -> None:
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
+    with socket.socket() as result:
+        result.bind(("127.0.0.1", 0))
+        port: int = result.getsockname()[1]
         return port

@@ -78,10 +78,10 @@ def outputs(
             failed = f"{type(error).__name__}: {error}"
     else:
         neardup = [sys.executable, "-m", "neardup"]
-        done = subprocess.run(
+        process = subprocess.run(
             [*neardup, *command], capture_output=True, text=True, check=False, env=environment
         )
-        failed = f"code {done.returncode}: {done.stderr}" if done.returncode else ""
+        failed = f"code {process.returncode}: {process.stderr}" if process.returncode else ""
     files = {str(x.relative_to(out)): x.read_bytes() for x in out.rglob("*") if x.is_file()}
     shutil.rmtree(out)
     return failed or files
@@ -91,29 +91,29 @@ def killed(
     cluster: Cluster, folder: Path, options: tuple[str, ...], tables: int
 ) -> dict[str, bytes] | str:
     """Run on the cluster, and kill one of its workers when so many tables are written."""
-    victim, done = cluster.add_worker(), threading.Event()
+    victim, stop = cluster.add_worker(), threading.Event()
 
     def watch() -> None:
-        while not done.wait(0.05):
+        while not stop.wait(0.05):
             if len(list(folder.glob("killed/.neardup-*/work/*"))) >= tables:
                 Cluster.kill(victim)
                 return
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    found = outputs(folder, "killed", options, cluster.environment)
-    done.set()
+    result = outputs(folder, "killed", options, cluster.environment)
+    stop.set()
     watcher.join()
     if victim.poll() is None:
         Cluster.kill(victim)
         return f"it was done before {tables} tables were written"
-    return found
+    return result
 
 
-def told(case: str, here: dict[str, bytes] | str, found: dict[str, bytes] | str) -> list[str]:
+def told(case: str, here: dict[str, bytes] | str, outcome: dict[str, bytes] | str) -> list[str]:
     """Print how a run went; its name if it went wrong."""
-    same = found == here and isinstance(here, dict)
-    reason = "" if same or isinstance(found, dict) else f": {found}"
+    same = outcome == here and isinstance(here, dict)
+    reason = "" if same or isinstance(outcome, dict) else f": {outcome}"
     print(f"{case}: {'same' if same else 'DIFFERENT'}{reason}", flush=True)
     return [] if same else [case]
 
@@ -138,12 +138,12 @@ def compare(
                 there = (*options, "--engine", "spark", "--master", own.url if own else engine)
                 begin = time.monotonic()
                 environment = own.environment if own else dict(os.environ)
-                found = outputs(folder, "there", there, None if engine == "sail" else environment)
+                result = outputs(folder, "there", there, None if engine == "sail" else environment)
                 took = time.monotonic() - begin
-                wrong += told(f"{case}; {engine} {took:.0f} s", here, found)
+                wrong += told(f"{case}; {engine} {took:.0f} s", here, result)
                 if own is not None and place == min(slow):
-                    found = killed(own, folder, there, 1 + number)
-                    wrong += told(f"{case}; {engine}, a worker killed", here, found)
+                    result = killed(own, folder, there, 1 + number)
+                    wrong += told(f"{case}; {engine}, a worker killed", here, result)
     return wrong
 
 
@@ -154,9 +154,9 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=1 << 40)
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--engines", default="sail,cluster")
-    asked = parser.parse_args()
-    engines = asked.engines.split(",")
-    corpora = asked.corpora or sorted(x.name for x in DATA.iterdir() if x.is_dir())
+    arguments = parser.parse_args()
+    engines = arguments.engines.split(",")
+    corpora = arguments.corpora or sorted(x.name for x in DATA.iterdir() if x.is_dir())
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that the cluster goes too
     wrong = []
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
@@ -164,7 +164,7 @@ def main() -> int:
         if "cluster" in engines:
             cluster = stack.enter_context(started(Path(name) / "cluster"))
         for corpus in enumerate(corpora):
-            wrong += compare(corpus, engines, cluster, asked.most, is_all=asked.all)
+            wrong += compare(corpus, engines, cluster, arguments.most, is_all=arguments.all)
     print(f"{len(wrong)} different: {wrong}")
     return bool(wrong)
 

@@ -41,16 +41,16 @@ WORDS: Final = np.array(["a", "harbour", "opened", "on", "monday", "after", "thr
 def texts(count: int, seed: int = 7) -> list[str]:
     """Documents that repeat, with a few words changed, some equal, some empty."""
     random = np.random.default_rng(seed)
-    made: list[list[str]] = []
+    result: list[list[str]] = []
     for _ in range(count):
-        if made and random.random() < 0.6:
-            text = list(made[random.integers(len(made))])
+        if result and random.random() < 0.6:
+            text = list(result[random.integers(len(result))])
             for _ in range(random.integers(3)):
                 text[random.integers(len(text))] = str(random.choice(WORDS)) if text else ""
         else:
             text = [f"{random.choice(WORDS)}{random.integers(9)}" for _ in range(18)]
-        made.append(text)
-    return [*(" ".join(text) for text in made), "", "..."]
+        result.append(text)
+    return [*(" ".join(text) for text in result), "", "..."]
 
 
 DOCUMENTS: Final = pa.table(
@@ -71,9 +71,9 @@ def engine_or_skip(master: str) -> None:
         pytest.skip(str(error))
 
 
-def decided(found: Any) -> list[tuple[Any, ...]]:
+def decided(table: Any) -> list[tuple[Any, ...]]:
     """The rows of a DataFrame's decision, in the order of the ids."""
-    rows = found.toArrow().sort_by("id").to_pylist()
+    rows = table.toArrow().sort_by("id").to_pylist()
     names = ("id", "kept", "kept_id", "distance", "similarity", "cluster")
     return [(*(row[name] for name in names), row.get("via")) for row in rows]
 

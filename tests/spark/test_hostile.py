@@ -62,13 +62,13 @@ def written(run: Callable[..., Any]) -> dict[str, bytes]:
     run(Outputs("out/", "d.jsonl", "c.csv", "r.jsonl"), skip=True)
     paths = [Path(x) for x in ("d.jsonl", "c.csv", "r.jsonl")]
     paths += sorted(path for path in Path("out").rglob("*") if path.is_file())
-    found = {str(path): path.read_bytes() for path in paths}
+    files = {str(path): path.read_bytes() for path in paths}
     shutil.rmtree("out")
     for path in paths[:3]:
         path.unlink()
     Path(".d.jsonl.options.json").unlink(missing_ok=True)  # which a run on one machine leaves
     assert os.listdir() == ["in"]  # noqa: PTH208
-    return found
+    return files
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "txt"])
@@ -76,22 +76,22 @@ def test_whatever_files_are_called_the_outputs_are_those_of_one_machine(ending: 
     for name in NAMES:
         Path("in", f"{name}.{ending}").write_bytes(RECORDS)
     Path("in", f"bad{NAMES[0]}{NAMES[4]}.{ending}").write_bytes(b"\xff\xfa\xff")
-    found = written(here)
-    assert written(there) == found
-    assert found["d.jsonl"].count(b"\n") > len(NAMES) - 2
-    assert found["r.jsonl"].count(b"\n") == 1
-    assert len(found) == (3 if ending == "txt" else 4) + len(NAMES) - 10 * (ending == "txt")
+    files = written(here)
+    assert written(there) == files
+    assert files["d.jsonl"].count(b"\n") > len(NAMES) - 2
+    assert files["r.jsonl"].count(b"\n") == 1
+    assert len(files) == (3 if ending == "txt" else 4) + len(NAMES) - 10 * (ending == "txt")
 
 
 def test_an_error_is_whole_and_one_line_whatever_is_in_it() -> None:
     name = "in/neardup.errors.TYPE_CHECKING: x\nneardup: all is well.jsonl"
     Path(name).write_bytes(b"bad\n")
-    told = []
+    messages = []
     for run in (here, there):
         with pytest.raises(nd.DataError) as caught:
             run(Outputs("out/"))
-        told.append(" ".join(str(caught.value).split("\n")))
-    assert told[0] == told[1]
+        messages.append(" ".join(str(caught.value).split("\n")))
+    assert messages[0] == messages[1]
     assert os.listdir() == ["in"]  # noqa: PTH208
 
 
@@ -207,8 +207,8 @@ def test_columns_may_be_called_anything_and_ids_hold_anything(
     ids = [f"{EVIL}{i}`;--\\'" for i in range(4)]
     words = ["one two three four", "one two three four", "five six seven", EVIL]
     table = pa.table({name: ids, text: words})
-    found = spark.dedup(session.createDataFrame(table), text=text, id=name, parts=2).toArrow()
-    kept = dict(zip(*(found[key].to_pylist() for key in ("id", "kept_id")), strict=True))
+    result = spark.dedup(session.createDataFrame(table), text=text, id=name, parts=2).toArrow()
+    kept = dict(zip(*(result[key].to_pylist() for key in ("id", "kept_id")), strict=True))
     assert kept == {ids[0]: ids[0], ids[1]: ids[0], ids[2]: ids[2], ids[3]: ids[3]}
     pairs = spark.similar_pairs(session.createDataFrame(table), text=text, id=name).toArrow()
     assert pairs.select(["left", "right"]).to_pylist() == [{"left": ids[0], "right": ids[1]}]

@@ -51,11 +51,11 @@ def test_a_dataframe_is_decided_as_a_table(frame: Any, options: dict[str, Any], 
 def test_no_number_of_partitions_and_no_second_run_changes_a_byte(
     frame: Any, options: dict[str, Any]
 ) -> None:
-    found = [
+    table = [
         spark.dedup(frame, parts=parts, **options).toArrow().sort_by("id").combine_chunks()
         for parts in (1, 2, 7, 7, 64)
     ]
-    assert all(each.equals(found[0]) for each in found)
+    assert all(each.equals(table[0]) for each in table)
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,11 @@ def test_without_a_number_partitions_are_what_documents_fill(
 
 def test_the_order_is_that_of_the_column_that_is_named(session: Any) -> None:
     table = DOCUMENTS.append_column("at", pa.array(range(82, 0, -1)))
-    found = spark.dedup(session.createDataFrame(table), order_by="at", similarity=0.5, parts=3)
-    wanted = nd.dedup(DOCUMENTS.take(list(range(81, -1, -1))), id="id", similarity=0.5)
-    kept = [row[0] for row in decided(found) if row[1]]
+    actual = spark.dedup(session.createDataFrame(table), order_by="at", similarity=0.5, parts=3)
+    expected = nd.dedup(DOCUMENTS.take(list(range(81, -1, -1))), id="id", similarity=0.5)
+    kept = [row[0] for row in decided(actual) if row[1]]
     ids = DOCUMENTS["id"].to_pylist()[::-1]
-    assert kept == sorted(x for x, keep in zip(ids, wanted.kept, strict=True) if keep)
+    assert kept == sorted(x for x, keep in zip(ids, expected.kept, strict=True) if keep)
 
 
 def test_the_result_says_the_order_of_the_documents(session: Any) -> None:
@@ -87,9 +87,9 @@ def test_the_result_says_the_order_of_the_documents(session: Any) -> None:
     assert by_id.schema["id"].metadata == {"neardup.order": ["id"]}
     assert by_column.where("kept").schema["id"].metadata == {"neardup.order": ["at", "id"]}
     names = table.set_column(0, "id", pa.array([f"t{i}" for i in range(82)]))
-    with pytest.warns(nd.DoubtfulResultWarning, match="column 'id', which is text") as told:
+    with pytest.warns(nd.DoubtfulResultWarning, match="column 'id', which is text") as warnings:
         spark.dedup(session.createDataFrame(names), similarity=0.5)
-    assert [each.filename for each in told] == [__file__]
+    assert [each.filename for each in warnings] == [__file__]
     spark.dedup(session.createDataFrame(names), similarity=0.5, order_by="id")
     numbers = table.set_column(0, "id", pa.array(range(82)))
     spark.dedup(session.createDataFrame(numbers), similarity=0.5)
@@ -99,9 +99,11 @@ def test_frames_of_raw_html_are_told(session: Any) -> None:
     pages = [None, *(f"<html><p>{text}</p>" for text in DOCUMENTS["text"].to_pylist()[1:])]
     frame = session.createDataFrame(DOCUMENTS.set_column(1, "text", pa.array(pages)))
     for call in (spark.dedup, spark.similar_pairs):
-        with pytest.warns(nd.DoubtfulResultWarning, match="100% of the first texts begin") as told:
+        with pytest.warns(
+            nd.DoubtfulResultWarning, match="100% of the first texts begin"
+        ) as warnings:
             call(frame, similarity=0.5)
-        assert [each.filename for each in told] == [__file__]
+        assert [each.filename for each in warnings] == [__file__]
 
 
 def text_ids(count: int) -> list[str]:
@@ -135,7 +137,7 @@ def test_an_order_in_ranges_is_that_of_one_task(
     id_kind = "long" if pa.types.is_integer(table.schema.field("id").type) else "string"
     keys = session.createDataFrame(table).repartition(5)
     engine = Engine(session, str(tmp_path), 3, Limits(ids=limit))
-    found = in_order(engine, keys, 90, f"id {id_kind}").toArrow().sort_by("number")
+    result = in_order(engine, keys, 90, f"id {id_kind}").toArrow().sort_by("number")
 
     def place(row: int) -> tuple[Any, ...]:
         """Null first, what is not a number last."""
@@ -143,8 +145,8 @@ def test_an_order_in_ranges_is_that_of_one_task(
         has_none = value is None or value != value  # noqa: PLR0124  # not a NaN
         return value is not None, has_none, 0 if has_none else value, ids[row]
 
-    assert found["id"].to_pylist() == [ids[row] for row in sorted(range(90), key=place)]
-    assert found["number"].to_pylist() == list(range(1, 91))
+    assert result["id"].to_pylist() == [ids[row] for row in sorted(range(90), key=place)]
+    assert result["number"].to_pylist() == list(range(1, 91))
     written = pq.read_table(next(tmp_path.glob("*-numbers")))
     most = max(x["counts"] for x in written["part"].value_counts().to_pylist())
     assert most == 90 if limit == 90 else most < 90
@@ -203,14 +205,14 @@ def test_pieces_list_the_pairs_of_one_task(
     limited(limits)
     ids = DOCUMENTS["id"].to_pylist()
     near = spark.pairs(spark.fingerprints(frame), 14, parts=3).toArrow().to_pylist()
-    wanted = nd.pairs(nd.fingerprints(DOCUMENTS["text"]), 14).to_pylist()
+    expected = nd.pairs(nd.fingerprints(DOCUMENTS["text"]), 14).to_pylist()
     assert sorted(map(tuple, map(dict.values, near))) == [
-        (ids[x["left"]], ids[x["right"]], x["distance"]) for x in wanted
+        (ids[x["left"]], ids[x["right"]], x["distance"]) for x in expected
     ]
     alike = spark.similar_pairs(frame, 0.4, parts=3).toArrow().to_pylist()
-    wanted = nd.similar_pairs(DOCUMENTS["text"], 0.4).to_pylist()
+    expected = nd.similar_pairs(DOCUMENTS["text"], 0.4).to_pylist()
     assert sorted(map(tuple, map(dict.values, alike))) == [
-        (ids[x["left"]], ids[x["right"]], x["distance"], x["similarity"]) for x in wanted
+        (ids[x["left"]], ids[x["right"]], x["distance"], x["similarity"]) for x in expected
     ]
 
 
@@ -249,8 +251,8 @@ def test_skew_is_decided_as_on_one_machine(
     pq.write_table(documents, tmp_path / "in.parquet", row_group_size=1 << 17)
     options: dict[str, Any] = {"similarity": 0.5, "policy": policy}
     frame = session.read.parquet(str(tmp_path / "in.parquet"))
-    found = spark.dedup(frame, parts=7, **options)
-    assert decided(found) == decided_here(options, documents)
+    table = spark.dedup(frame, parts=7, **options)
+    assert decided(table) == decided_here(options, documents)
 
 
 @pytest.mark.parametrize("store", ["features", "none", "text"])
@@ -263,31 +265,31 @@ def test_the_past_drops_what_matches_it(
         pytest.skip("fingerprints alone have no similarity")
     past, batch = DOCUMENTS.slice(0, 40), DOCUMENTS.slice(40)
     index = tmp_path / "index"
-    with nd.DurableIndex.create(index, 20, recipe=nd.Recipe(), store=store) as made:
+    with nd.DurableIndex.create(index, 20, recipe=nd.Recipe(), store=store) as writer:
         values = nd.fingerprints(past["text"])
         features, ends = feature_sets(past["text"], nd.Recipe())
         split = np.split(features, ends[1:-1])
         contents = {"features": split, "text": past["text"].to_pylist()}
         args = [contents[store]] if store in contents else []
-        made.add(past["id"].combine_chunks(), values, *args)
-        made.commit()
+        writer.add(past["id"].combine_chunks(), values, *args)
+        writer.commit()
     (tmp_path / "in.jsonl").write_text(
         "".join(json.dumps(row) + "\n" for row in batch.to_pylist()), "utf-8"
     )
-    wanted = nd.dedup(
+    expected = nd.dedup(
         tmp_path / "in.jsonl", id="id", against=index,
         duplicates=tmp_path / "dropped.jsonl", **options,
     )  # fmt: skip
-    assert any(x["kept"] < "040" for x in wanted.duplicates.to_pylist()), "the past drops nothing"
+    assert any(x["kept"] < "040" for x in expected.duplicates.to_pylist()), "the past drops nothing"
     rows = [
         (x["dropped"], x["kept"], x["distance"], x["similarity"], x["cluster"])
-        for x in wanted.duplicates.to_pylist()
+        for x in expected.duplicates.to_pylist()
     ]
     file = tmp_path / "past.parquet"
     assert spark.export_index(index, file) == 40
     for against in (str(file), session.createDataFrame(past)):
-        found = spark.dedup(session.createDataFrame(batch), against=against, parts=3, **options)
-        assert [(x[0], *x[2:6]) for x in decided(found) if not x[1]] == sorted(rows)
+        actual = spark.dedup(session.createDataFrame(batch), against=against, parts=3, **options)
+        assert [(x[0], *x[2:6]) for x in decided(actual) if not x[1]] == sorted(rows)
     again = tmp_path / "again"
     assert spark.import_index(file, again, 20) == 40
     with nd.DurableIndex.open(again, readonly=True) as one, nd.DurableIndex.open(index) as other:
@@ -301,20 +303,20 @@ def test_a_past_by_similarity_goes_to_the_engine_and_back(
     past, batch = DOCUMENTS.slice(0, 40), DOCUMENTS.slice(40)
     index, file, again = tmp_path / "index", tmp_path / "past.parquet", tmp_path / "again"
     kind: dict[str, Any] = {"similarity": 0.5, "measure": measure}
-    with nd.DurableIndex.create(index, recipe=nd.Recipe(), **kind) as made:
-        made.add(["none", *past["id"].to_pylist()], ["", *past["text"].to_pylist()])
-        made.commit()
+    with nd.DurableIndex.create(index, recipe=nd.Recipe(), **kind) as writer:
+        writer.add(["none", *past["id"].to_pylist()], ["", *past["text"].to_pylist()])
+        writer.commit()
     (tmp_path / "in.jsonl").write_text(
         "".join(json.dumps(row) + "\n" for row in batch.to_pylist()), "utf-8"
     )
     names = {"id": "id", "against": index, "similarity": 0.6, "measure": measure}
-    wanted = nd.dedup(tmp_path / "in.jsonl", duplicates=tmp_path / "dropped.jsonl", **names)
-    rows = [tuple(x.values())[:5] for x in wanted.duplicates.to_pylist()]
+    expected = nd.dedup(tmp_path / "in.jsonl", duplicates=tmp_path / "dropped.jsonl", **names)
+    rows = [tuple(x.values())[:5] for x in expected.duplicates.to_pylist()]
     assert any(row[1] < "040" for row in rows), "the past drops nothing"
     assert spark.export_index(index, file) == 40
-    found = spark.dedup(session.createDataFrame(batch), against=str(file), parts=3,
+    actual = spark.dedup(session.createDataFrame(batch), against=str(file), parts=3,
                         similarity=0.6, measure=measure)  # fmt: skip
-    assert [(x[0], *x[2:6]) for x in decided(found) if not x[1]] == sorted(rows)
+    assert [(x[0], *x[2:6]) for x in decided(actual) if not x[1]] == sorted(rows)
     frame = session.createDataFrame(batch)
     named = spark.dedup(frame, against=str(file), similarity=0.5, measure=measure, parts=3)
     assert decided(spark.dedup(frame, against=str(file), parts=3)) == decided(named)
@@ -326,9 +328,9 @@ def test_a_past_by_similarity_goes_to_the_engine_and_back(
 
 def test_an_index_that_an_engine_cannot_take_is_one_line(tmp_path: Path) -> None:
     wide: dict[str, Any] = {"similarity": 0.8, "recipe": nd.Recipe(bits=128)}
-    with nd.DurableIndex.create(tmp_path / "wide", **wide) as made:
-        made.add(["a"], ["one two three four"])
-        made.commit()
+    with nd.DurableIndex.create(tmp_path / "wide", **wide) as index:
+        index.add(["a"], ["one two three four"])
+        index.commit()
     with pytest.raises(nd.UsageError, match=r"cannot be told from the features .* --engine local"):
         spark.export_index(tmp_path / "wide", tmp_path / "past.parquet")
     nd.DurableIndex.create(tmp_path / "bare", distance=3).close()
@@ -339,25 +341,25 @@ def test_an_index_that_an_engine_cannot_take_is_one_line(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("parts", [1, 7])
 def test_pairs_by_distance_are_those_of_one_machine(frame: Any, parts: int) -> None:
-    found = spark.pairs(spark.fingerprints(frame), 12, parts=parts).toArrow()
+    table = spark.pairs(spark.fingerprints(frame), 12, parts=parts).toArrow()
     ids = DOCUMENTS["id"]
-    wanted = nd.pairs(nd.fingerprints(DOCUMENTS["text"]), 12)
+    expected = nd.pairs(nd.fingerprints(DOCUMENTS["text"]), 12)
     rows = [(ids[x["left"]].as_py(), ids[x["right"]].as_py(), x["distance"]) for x in
-            wanted.to_pylist()]  # fmt: skip
-    assert sorted(tuple(row.values()) for row in found.to_pylist()) == rows
+            expected.to_pylist()]  # fmt: skip
+    assert sorted(tuple(row.values()) for row in table.to_pylist()) == rows
 
 
 @pytest.mark.parametrize("parts", [1, 7])
 def test_similar_pairs_are_those_of_one_machine(frame: Any, parts: int) -> None:
-    found = spark.similar_pairs(frame, 0.5, parts=parts).toArrow()
+    table = spark.similar_pairs(frame, 0.5, parts=parts).toArrow()
     ids = DOCUMENTS["id"].to_pylist()
-    wanted = [
+    expected = [
         (ids[left], ids[right], *more)
         for left, right, *more in map(
             dict.values, nd.similar_pairs(DOCUMENTS["text"], 0.5).to_pylist()
         )
     ]
-    assert sorted(tuple(row.values()) for row in found.to_pylist()) == wanted
+    assert sorted(tuple(row.values()) for row in table.to_pylist()) == expected
 
 
 def test_wrong_columns_and_ids_are_named(frame: Any) -> None:

@@ -42,9 +42,9 @@ def test_files_come_out_byte_for_byte(here: Here, rule: tuple[str, ...]) -> None
     if "skip" in rule:
         with (here.folder / "in1.jsonl").open("a") as file:
             file.write("{bad\n")
-    found = []
+    result = []
     for engine in ("local", "spark"):
-        done = here.summary(
+        summary = here.summary(
             "decontaminate", "in*.jsonl", "--against", "quiz.jsonl", "--id", "id",
             "--question-id", "text", "-o", f"{engine}/", "--found", f"{engine}.csv",
             "--engine", engine, *rule,
@@ -55,9 +55,9 @@ def test_files_come_out_byte_for_byte(here: Here, rule: tuple[str, ...]) -> None
         contents = [(here.folder / name).read_bytes() for name in files]
         if "skip" in rule:
             contents.append((here.folder / "rejects.jsonl").read_bytes())
-        found.append(([done[name] for name in names], contents))
-    assert found[0] == found[1]
-    assert found[0][0][4] > 0
+        result.append(([summary[name] for name in names], contents))
+    assert result[0] == result[1]
+    assert result[0][0][4] > 0
 
 
 @pytest.mark.parametrize(

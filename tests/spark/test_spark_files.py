@@ -37,17 +37,17 @@ WIDE = pa.schema([("at", pa.large_string())])
 def same_here_and_there(folder: Path, inputs: list[str], *options: str) -> dict[str, bytes]:
     """Run on one machine and on Sail, and compare every byte that comes out; gives it."""
     engine_or_skip("sail")
-    found = []
+    result = []
     for name, engine in (("here", ()), ("there", ("--engine", "spark"))):
         tables = ["--duplicates", f"{name}.jsonl", "--clusters", f"{name}.csv"]
         if "--on-error" in options:
             tables += ["--rejects", f"{name}.rejects.jsonl"]
         call(folder, *inputs, "-o", f"{name}/", *tables, *options, *engine)
-        found.append(outputs(folder, name))
-    assert found[0] == found[1]
-    assert found[0][".jsonl"], "nothing is dropped at all"
+        result.append(outputs(folder, name))
+    assert result[0] == result[1]
+    assert result[0][".jsonl"], "nothing is dropped at all"
     assert not list(folder.glob(".neardup-*"))
-    return found[0]
+    return result[0]
 
 
 def test_files_come_out_byte_for_byte(tmp_path: Path) -> None:
@@ -58,8 +58,8 @@ def test_files_come_out_byte_for_byte(tmp_path: Path) -> None:
 def test_parquet_comes_out_byte_for_byte(tmp_path: Path) -> None:
     for part in range(2):
         pq.write_table(DOCUMENTS.slice(part * 41, 41), tmp_path / f"in{part}.parquet")
-    found = same_here_and_there(tmp_path, ["in0.parquet", "in1.parquet"], "--distance", "12")
-    assert {x for x in found if x.endswith(".parquet")} == {"/in0.parquet", "/in1.parquet"}
+    result = same_here_and_there(tmp_path, ["in0.parquet", "in1.parquet"], "--distance", "12")
+    assert {x for x in result if x.endswith(".parquet")} == {"/in0.parquet", "/in1.parquet"}
 
 
 @pytest.mark.parametrize("extension", ["parquet", "arrow", "jsonl.zst", "csv.gz"])
@@ -81,8 +81,8 @@ def test_parts_of_a_table_are_joined_to_batches_of_one_size(sizes: list[int], ro
         table.slice(begin, size).combine_chunks().to_batches()
         for begin, size in zip(ends, sizes, strict=False)
     ]
-    found = list(in_batches((x for part in parts for x in part), rows))
-    assert found == (table.to_batches(rows) if sum(sizes) else [])
+    result = list(in_batches((x for part in parts for x in part), rows))
+    assert result == (table.to_batches(rows) if sum(sizes) else [])
 
 
 def test_text_files_are_copied_as_on_one_machine(tmp_path: Path) -> None:
@@ -111,10 +111,10 @@ def test_an_index_drops_what_it_holds(tmp_path: Path) -> None:
     lines = [json.dumps(row) + "\n" for row in DOCUMENTS.to_pylist()]
     (tmp_path / "new.jsonl").write_text("".join(lines[40:]), "utf-8")
     old = DOCUMENTS.slice(0, 40)
-    with nd.DurableIndex.create(tmp_path / "seen", 12, recipe=nd.Recipe(), store="text") as made:
+    with nd.DurableIndex.create(tmp_path / "seen", 12, recipe=nd.Recipe(), store="text") as index:
         texts = old["text"].to_pylist()
-        made.add(old["id"].combine_chunks(), nd.fingerprints(old["text"]), texts)
-        made.commit()
+        index.add(old["id"].combine_chunks(), nd.fingerprints(old["text"]), texts)
+        index.commit()
     options = ("--id", "id", "--against", "seen", "--similarity", "0.5", "--keep", "longest")
     same_here_and_there(tmp_path, ["new.jsonl"], *options)
 
@@ -192,16 +192,16 @@ def test_the_summary_is_that_of_one_machine(
         (["in0.jsonl", "marked.jsonl"], ("--keep", "max:stars", "--distance", "20")),
         (["old.csv"], ("--encoding", "cp1252", "--delimiter", ";")),
     ):
-        told = []
+        messages = []
         for engine in ((), ("--engine", "spark")):
             (tmp_path / "groups.csv").touch()
             out = f"out-{inputs[0]}{len(engine)}/"
             call(tmp_path, *inputs, "-o", out, "--clusters", "groups.csv", "--json", *options,
                  *engine)  # fmt: skip
-            told.append(json.loads(capsys.readouterr().out))
-        names = set(told[0]) - {"seconds", "megabytes_per_second", "outputs"}
-        assert {x: told[0][x] for x in names} == {x: told[1][x] for x in names}
-        assert told[0]["notes"]
+            messages.append(json.loads(capsys.readouterr().out))
+        names = set(messages[0]) - {"seconds", "megabytes_per_second", "outputs"}
+        assert {x: messages[0][x] for x in names} == {x: messages[1][x] for x in names}
+        assert messages[0]["notes"]
 
 
 @pytest.mark.parametrize(
@@ -230,10 +230,10 @@ def test_wrong_use_is_one_line(options: tuple[str, ...], message: str, tmp_path:
     if "spark" in options:
         engine_or_skip("sail")
     write_inputs(tmp_path)
-    with pytest.raises(nd.NeardupError) as told:
+    with pytest.raises(nd.NeardupError) as error:
         call(tmp_path, "in*.jsonl", "-o", "out/", *options)
-    assert message in str(told.value)
-    assert "\n" not in str(told.value)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
     assert sorted(x.name for x in tmp_path.iterdir()) == ["in0.jsonl", "in1.jsonl", "in2.jsonl"]
 
 
@@ -310,14 +310,14 @@ def test_the_bytes_of_inputs_are_those_of_one_machine(
         (tmp_path / "in" / name).write_bytes(data)
     rows = pa.table({"text": ["five six seven eight", None, "nine ten eleven twelve", None]})
     pq.write_table(rows, tmp_path / "in" / "rows.parquet", row_group_size=3)
-    told = []
+    messages = []
     for out, engine in (("here.csv", ()), ("there.csv", ("--engine", "spark"))):
         call(tmp_path, "in", "--clusters", out, "--on-error", "skip", "--json", *engine)
-        told.append(json.loads(capsys.readouterr().out))
+        messages.append(json.loads(capsys.readouterr().out))
     size = sum(path.stat().st_size for path in (tmp_path / "in").iterdir())
-    assert [each["nbytes"] for each in told] == [size, size]
+    assert [each["nbytes"] for each in messages] == [size, size]
     counts = ("read", "kept", "dropped", "rejected", "empty", "clusters", "notes", "warnings")
-    assert [told[0][x] for x in counts] == [told[1][x] for x in counts]
+    assert [messages[0][x] for x in counts] == [messages[1][x] for x in counts]
 
 
 BAD: Final = {
@@ -343,14 +343,14 @@ def test_the_first_bad_input_is_told_as_on_one_machine(
             name.write_bytes(b"\xff\n" if folder == "b" else late)
     for name, data in bad.items():
         (tmp_path / name).write_bytes(data)
-    told = []
+    messages = []
     for engine in ((), ("--engine", "spark")):
         with pytest.raises(nd.NeardupError) as error:
             call(tmp_path, "a", "b/*", "--clusters", "groups.csv", *engine)
-        told.append((type(error.value), str(error.value)))
+        messages.append((type(error.value), str(error.value)))
         assert sorted(x.name for x in tmp_path.iterdir()) == ["a", "b"]
-    assert told[0] == told[1]
-    assert str(tmp_path) not in told[0][1]
+    assert messages[0] == messages[1]
+    assert str(tmp_path) not in messages[0][1]
 
 
 def test_a_run_of_which_no_record_is_left_ends_as_on_one_machine(
@@ -390,8 +390,10 @@ def test_what_runs_on_workers_loads_no_pipeline() -> None:
     folder = Path(spark.__file__).parent / "workers"
     modules = ", ".join(f"neardup.spark.workers.{x.stem}" for x in folder.glob("[a-z]*.py"))
     code = f"import sys, {modules}; print([x for x in sys.modules if 'pipeline' in x])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout == "[]\n"
 
 
 def test_missing_packages_and_java_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

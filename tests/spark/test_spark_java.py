@@ -58,8 +58,8 @@ def test_beside_sail_a_cluster_that_loses_a_worker_writes_the_files_of_one_machi
         assert running.poll() is None, running.stderr.read() if running.stderr else ""
         record_property("killed after", [x.name for x in folder.glob(".neardup-*/work/*")])
         Cluster.kill(cluster.workers[0])
-        _, told = running.communicate(timeout=500)
-    assert running.returncode == 0, told
-    assert told.startswith("read "), "Java speaks of its start, or of its loss"
+        _, message = running.communicate(timeout=500)
+    assert running.returncode == 0, message
+    assert message.startswith("read "), "Java speaks of its start, or of its loss"
     assert outputs(folder, "there") == outputs(folder, "here")
     assert not list(folder.glob(".neardup-*"))

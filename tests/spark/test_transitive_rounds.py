@@ -71,22 +71,22 @@ def test_rounds_unite_what_all_pairs_unite(
     rows = pa.Table.from_batches(keys)
     (loads,) = document_keys.loads_of(keys)
     heavy = _heavy(np.frombuffer(loads.column("loads")[0].as_py(), np.int64), of_key)
-    every, wanted = listed(routed(rows, heavy), match), brute_force(documents, match)
-    assert wanted <= every
+    every, expected = listed(routed(rows, heavy), match), brute_force(documents, match)
+    assert expected <= every
     labels, links, seen = list(range(len(documents))), set(), 0
     while True:
         pairs = listed(routed(rows, heavy), match, most=most, seen=seen)
         more = (key_pairs.MORE, key_pairs.MORE)
         assert pairs - {more} <= every
         assert not seen or all(labels[i] != labels[j] for i, j in pairs - {more})
-        links |= pairs & wanted
+        links |= pairs & expected
         labels = components_by_definition(len(documents), links)
         if more not in pairs:
             break
         of_rows = np.array(labels)[rows.column("number").to_numpy()]
         rows = rows.select([x for x in rows.column_names if x != "label"])
         rows, seen, most = rows.append_column("label", pa.array(of_rows)), most, 2 * most
-    assert labels == components_by_definition(len(documents), wanted)
+    assert labels == components_by_definition(len(documents), expected)
 
 
 @given(collections(), matches, st.sampled_from(["first", "last"]))
@@ -104,14 +104,14 @@ def test_whole_groups_are_decided_by_definition(
         | {"label": labels, "lowest": batch.column("number"), "p": np.zeros(len(batch), np.int32)}
     )
     shuffled = sent.take(pa.array(np.random.default_rng(len(sent)).permutation(len(sent))))
-    found = pa.Table.from_batches(list(decide_groups(shuffled.to_batches(), keep, match)))
-    found = found.sort_by("number").to_pydict()
+    result = pa.Table.from_batches(list(decide_groups(shuffled.to_batches(), keep, match)))
+    result = result.sort_by("number").to_pydict()
     order = list(range(len(documents)))
     kept = kept_of(labels, order[::-1] if keep == "last" else order)
-    assert found["kept_by"] == kept
-    assert found["label"] == labels
-    assert found["via"] == paths_by_definition(kept, pairs)
+    assert result["kept_by"] == kept
+    assert result["label"] == labels
+    assert result["via"] == paths_by_definition(kept, pairs)
     _, sets, _ = sets_of(pa.Table.from_batches([batch]))
     reached = similarities(sets, np.arange(len(kept)), np.array(kept), match.measure).tolist()
     own = [None if x == number else reached[number] for number, x in enumerate(kept)]
-    assert found["similarity"] == own
+    assert result["similarity"] == own
