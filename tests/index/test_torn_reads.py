@@ -6,19 +6,24 @@ answer that mixes two moments shows. NEARDUP_STRESS_SECONDS makes it longer: `ma
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import tempfile
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import neardup as nd
 from neardup.errors import UsageError
+from neardup.index.durable.environment import Environment
+from neardup.index.id_columns import IdColumn, IdColumns
 from stories import FOLDERS, small_segments
 from suite import needs_jit
 
@@ -92,66 +97,108 @@ def version_of(fingerprints: dict[str, int]) -> int | None:
     return version if fingerprints == whole else None
 
 
-def iteration(index: Any) -> bool:
-    return version_of(dict(index)) is not None
+def difference(**answers: tuple[Any, Any]) -> str:
+    """The names of answers that are not what was expected, with both; "" if there is none."""
+    return "; ".join(
+        f"{name} is {answer!r}, not {expected!r}"
+        for name, (answer, expected) in answers.items()
+        if answer != expected
+    )
 
 
-def documents(index: Any) -> bool:
+def iteration(index: Any) -> str:
+    result = dict(index)
+    return "" if version_of(result) is not None else f"of no version: {result}"
+
+
+def documents(index: Any) -> str:
     result: dict[str, int] = {}
     texts: list[str] = []
     for ids, codes, contents in index.documents():
         result |= dict(zip(ids.to_pylist(), codes[:, 0].tolist(), strict=True))
         texts += contents
     version = version_of(result)
-    return version is not None and texts == [text(each, version) for each in result]
+    if version is None:
+        return f"of no version: {result}"
+    return difference(texts=(texts, [text(each, version) for each in result]))
 
 
-def by_id(index: Any) -> bool:
+def by_id(index: Any) -> str:
     steady = [each for each in IDS if each not in RARE]
     codes = index.fingerprints_by_id(steady)[:, 0].tolist()
-    return len({(each & 0xFFFFFFFF) >> 8 for each in codes}) == 1
+    versions = {(each & 0xFFFFFFFF) >> 8 for each in codes}
+    return difference(versions=(len(versions), 1)) and f"of several versions: {codes}"
 
 
-def contents(index: Any) -> bool:
+def contents(index: Any) -> str:
     steady = [each for each in IDS if each not in RARE]
     contents = index.contents(steady)
-    return len({each.partition(" ")[2] for each in contents}) == 1
+    versions = {each.partition(" ")[2] for each in contents}
+    return difference(versions=(len(versions), 1)) and f"of several versions: {contents}"
 
 
-def content(index: Any) -> bool:
-    return index.content("d1") is not None
+def content(index: Any) -> str:
+    return "" if index.content("d1") is not None else "none"
 
 
-def counted(index: Any) -> bool:
-    return len(index) in {len(IDS), len(IDS) - len(RARE)}
+def counted(index: Any) -> str:
+    count = len(index)
+    return "" if count in {len(IDS), len(IDS) - len(RARE)} else f"{count} documents"
 
 
-def contained(index: Any) -> bool:
-    return "d1" in index and "x" not in index and index.number("d2") is not None
+def contained(index: Any) -> str:
+    return difference(
+        d1=("d1" in index, True),
+        x=("x" in index, False),
+        number=(index.number("d2") is None, False),
+    )
 
 
-def asked(index: Any) -> bool:
+def asked(index: Any) -> str:
     """What a snapshot has is what its queries find, singly and in batches."""
     with index.snapshot() as seen:
-        before = dict(seen)
-        table = seen.query_batch(list(before.values()))
-        first = next(iter(before))
-        return (
-            version_of(before) is not None
-            and table["id"].to_pylist() == list(before)
-            and seen.query(before[first]) == [(first, 0)]
-            and seen.nearest(before[first], 1) == [(first, 0)]
-            and seen.content(first) == text(first, version_of(before) or 0)
+        wrong = wrong_answers(seen)
+        if wrong:
+            wrong += f"; asked again: {wrong_answers(seen) or 'all is right'}; {parts_of(seen)}"
+    return wrong
+
+
+def wrong_answers(seen: Any) -> str:
+    before = dict(seen)
+    version, first = version_of(before), next(iter(before))
+    if version is None:
+        return f"of no version: {before}"
+    return difference(
+        batch=(seen.query_batch(list(before.values()))["id"].to_pylist(), list(before)),
+        query=(seen.query(before[first]), [(first, 0)]),
+        nearest=(seen.nearest(before[first], 1), [(first, 0)]),
+        content=(seen.content(first), text(first, version)),
+    )
+
+
+def parts_of(seen: Any) -> str:
+    """The segments and the tail of a snapshot: file, rows, removed ones, numbers."""
+    version = seen._snapshot.version  # noqa: SLF001
+    parts = [
+        (
+            getattr(getattr(each, "file", None), "path", None),
+            len(each),
+            each.removed,
+            each.numbers.tolist(),
+            each.dead.tolist(),
         )
+        for each in (*version.segments, version.tail)
+    ]
+    return f"parts {parts}"
 
 
-def batch(index: Any) -> bool:
+def batch(index: Any) -> str:
     """All documents of the version of one are found, or none, if it is not the last any more."""
     version = (int(index.fingerprints_by_id(["d1"])[0, 0]) & 0xFFFFFFFF) >> 8
     version = version * pow(0x9E3779B97F4A7C15, -1, 2**BITS) % 2**BITS
     names = there(version)
     hits = index.query_batch([value(each, version) for each in names])["id"].to_pylist()
-    return hits in (names, [])
+    return "" if hits in (names, []) else f"{hits} of version {version}"
 
 
 EVERY_COMMIT: Final = [iteration, documents, by_id, contents, asked, batch, counted]
@@ -160,18 +207,17 @@ EVERY_STATE: Final = [content, contained]
 
 
 def read(
-    index: Any, questions: list[Callable[[Any], bool]], stop: threading.Event, torn: list[str]
+    index: Any, questions: list[Callable[[Any], str]], stop: threading.Event, torn: list[str]
 ) -> None:
     """Ask all again and again."""
     while not stop.is_set():
         for question in questions:
             try:
-                right = question(index)
+                wrong = question(index)
             except Exception as error:  # noqa: BLE001  # every kind is a torn answer
-                right = False
-                torn.append(f"{question.__name__}: {error!r}")
-            if not right:
-                torn.append(question.__name__)
+                wrong = repr(error)
+            if wrong:
+                torn.append(f"{question.__name__}: {wrong}")
 
 
 def ask(indexes: list[Any], questions: list[Any], write: Callable[[], None]) -> list[str]:
@@ -225,6 +271,51 @@ def test_readers_beside_a_writer_of_another_process(path: Path) -> None:
     assert writer.exitcode == 0
 
 
+class _LateEnvironment:
+    """An LMDB environment whose next transaction has an older one's number, and the data of now.
+
+    LMDB gives such a one if the thread pauses between the two, while others commit twice.
+    """
+
+    def __init__(self, env: Any, number: int) -> None:
+        self._env, self._number = env, number
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._env, name)
+
+    def begin(self, **options: Any) -> Any:
+        txn, number = self._env.begin(**options), self._number
+        self._number = 0
+        return _Numbered(txn, number) if number else txn
+
+
+class _Numbered:
+    def __init__(self, txn: Any, number: int) -> None:
+        self._txn, self._number = txn, number
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._txn, name)
+
+    def id(self) -> int:
+        return self._number
+
+
+def test_a_snapshot_has_no_data_of_a_later_commit(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its documents and their contents are of one commit, also where LMDB confuses two."""
+    reader, writer = nd.DurableIndex.open(path, readonly=True), nd.DurableIndex.open(path)
+    environment = Environment.of(path / "log-1.mdb")
+    known = environment.transaction
+    for version in (2, 4):
+        write_version(writer, version, in_one=True)
+        writer.commit()
+    late = _LateEnvironment(environment._env, known)  # noqa: SLF001
+    monkeypatch.setattr(environment, "_env", late)
+    assert asked(reader) == ""
+    environment.release()
+
+
 def test_threads_that_share_the_writer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They see what is not committed, but never half a call, and a rollback at once."""
     small_segments(monkeypatch)
@@ -245,6 +336,18 @@ def test_threads_that_share_the_writer(path: Path, monkeypatch: pytest.MonkeyPat
     assert ask([index, index], [by_id, contents, content, contained, counted], work) == []
 
 
+def test_threads_that_make_the_same_hash_table() -> None:
+    """One that looks ids up keeps its own, also after another one has replaced it."""
+    column = IdColumn(pa.array(["b", "a"], pa.large_string()))
+    columns, first = IdColumns([column]), weakref.ref(column.slots)
+    column.repeated()  # makes it again
+    column._table = None  # noqa: SLF001  # as another thread found it
+    assert column.table[1][2] is not first()
+    gc.collect()
+    assert first() is not None
+    assert columns.places_of("a") == [(0, 1)]
+
+
 def test_a_rollback_never_shows_an_empty_index(path: Path) -> None:
     """Another thread finds the committed documents all the time."""
     index = nd.DurableIndex.open(path)
@@ -255,8 +358,9 @@ def test_a_rollback_never_shows_an_empty_index(path: Path) -> None:
             index.add("new", 1 << 63, "new")
             index.rollback()
 
-    def found(asked: Any) -> bool:
-        return "d1" in asked and asked.query(value("d1", 0)) == [("d1", 0)]
+    def found(asked: Any) -> str:
+        hits = asked.query(value("d1", 0))
+        return difference(d1=("d1" in asked, True), hits=(hits, [("d1", 0)]))
 
     assert ask([index], [found, contained], work) == []
 
@@ -275,8 +379,8 @@ def test_a_snapshot_stays_as_it_is(path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert len(reader) == 0
         assert version_of(dict(seen)) == 0
         assert [x for *_, texts in late for x in texts] == [text(each, 0) for each in IDS]
-        assert by_id(seen)
-        assert contents(seen)
+        assert by_id(seen) == ""
+        assert contents(seen) == ""
         assert seen.query(value("d3", 0)) == [("d3", 0)]
     with pytest.raises(UsageError, match="closed"):
         seen.content("d1")

@@ -238,14 +238,18 @@ class IdColumn:
         return row if numbers[row] == number else -1
 
     @property
-    def table(self) -> Any:
-        """The ids and their hash table as `find_ids` takes them: int64 (6,)."""
+    def table(self) -> tuple[Any, Any]:
+        """The ids and their hash table as `find_ids` takes them, int64 (6,), and what must live.
+
+        Another thread may make other arrays at the same time, so who has the addresses keeps these.
+        """
         from neardup.kernels.index.ids import table_of
 
         if self._table is None:
             arrays = *self.bytes_and_offsets(), self.slots
             self._table = table_of(*arrays), arrays
-        return self._table[0]
+        table: tuple[Any, Any] = self._table
+        return table
 
     def disagreement(self) -> DataError:
         """The error for a hash table, perhaps from a file, that refers to ids that do not exist."""
@@ -282,7 +286,9 @@ class IdColumns:
         self._hashed = [(at, each) for at, each in filled if not each.ascending]
         self._places = np.array([at for at, _ in self._hashed], np.int64)
         tables = [each.table for _, each in self._hashed]
-        self._tables = np.stack(tables) if tables else None
+        self._tables = np.stack([addresses for addresses, _ in tables]) if tables else None
+        self._arrays = [arrays for _, arrays in tables]
+        """The memory at the addresses of the tables."""
 
     def rows_of(self, ids: IdColumn) -> Any:
         """The row of each of some ids in each of the columns, or -1: int64 (c, n).

@@ -314,12 +314,20 @@ class Environment:
             raise FileError(f"cannot read {self.path}: it kept changing during the read; try again")
 
     def pin(self) -> Pin:
-        """A snapshot that stays until it is closed."""
+        """A snapshot that stays until it is closed.
+
+        LMDB takes the number of the last transaction and then reads that transaction's meta page,
+        which the next but one overwrites: a snapshot may have the number of one commit and the data
+        of a later one. If no more than one transaction followed, the page was not overwritten.
+        """
         with lmdb_errors(self.path, "read"):
             for _ in range(TRIES):
                 try:
                     with self._reading:
                         txn = self._env.begin()
+                        if self.transaction > txn.id() + 1:
+                            txn.abort()
+                            continue
                         self._pins += 1
                 except lmdb.MapResizedError:
                     self._resize(0)
