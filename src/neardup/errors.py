@@ -69,13 +69,13 @@ def suggests_names(call: Callable[P, T]) -> Callable[P, T]:
     """
     code = call.__code__
     arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    known = frozenset(arguments)
+    names = frozenset(arguments)
     public = call.__qualname__.removesuffix(".__init__")
 
     @functools.wraps(call)
     def checked(*values: P.args, **named: P.kwargs) -> T:
-        if not known.issuperset(named):
-            name = next(name for name in named if name not in known)
+        if not names.issuperset(named):
+            name = next(name for name in named if name not in names)
             meant = _names_meant(name, [each for each in arguments if each not in {"cls", "self"}])
             raise UsageError(f"{public} has no argument {name}: {meant}")
         return call(*values, **named)

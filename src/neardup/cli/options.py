@@ -270,16 +270,16 @@ def check_json(json: bool, *outputs: str | None) -> None:
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
-def seconds_of(option: str, given: str, example: str) -> float:
+def seconds_of(option: str, text: str, example: str) -> float:
     """The seconds of a time such as 90s or 30d.
 
     Raises:
         UsageError: If it is not one.
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", given.strip())
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
     if not match:
         raise UsageError(
-            f"{option} is {given!r}: use a number and s, m, h, d or w, such as {example}"
+            f"{option} is {text!r}: use a number and s, m, h, d or w, such as {example}"
         )
     return float(match[1]) * _SECONDS[match[2]]
 

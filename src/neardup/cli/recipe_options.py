@@ -172,24 +172,24 @@ _MORE: Final = "\n\n    Further options of the recipe: neardup fingerprint --hel
 def takes_recipe(
     *, without: Collection[str] = (), all_shown: bool = False
 ) -> Callable[[Callable[..., None]], Any]:
-    """Decorate a command: the recipe's options join its own, it gets `made`, the recipe of them.
+    """Decorate a command: the recipe's options join its own, it gets `recipe`, the recipe of them.
 
     Args:
         without: Options that the command does not take.
         all_shown: The help shows all of them; unless set, the first few, and where the others are.
     """
     options = _options(without, all_shown=all_shown)
-    return _explained(takes("made", options, make_recipe), all_shown=all_shown)
+    return _explained(takes("recipe", options, make_recipe), all_shown=all_shown)
 
 
 def takes_question(*, without: Collection[str] = ()) -> Callable[[Callable[..., None]], Any]:
-    """Decorate a command: as `takes_recipe`, with --question too; `made` are the Parts of them.
+    """Decorate a command: as `takes_recipe`, with --question too; it gets `parts`.
 
     Args:
         without: Options that the command does not take.
     """
     options = [option("question", QuestionFile), *_options(without, all_shown=False)]
-    return _explained(takes("made", options, _make_parts), all_shown=False)
+    return _explained(takes("parts", options, _make_parts), all_shown=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,15 +215,15 @@ def _make_parts(question: str | None, **fields: Any) -> Parts:
     """
     from neardup.fingerprinting.question import Question
 
-    given = [name for name, value in fields.items() if value is not None]
-    named = "" if not given else f"--{given[0].replace('_', '-')}"
+    names = [name for name, value in fields.items() if value is not None]
+    named = "" if not names else f"--{names[0].replace('_', '-')}"
     if question is None:
-        return Parts(None, make_recipe(**fields) if given else None, named)
-    if others := [name for name in given if name != "idf"]:  # --idf says where the table is
+        return Parts(None, make_recipe(**fields) if names else None, named)
+    if others := [name for name in names if name != "idf"]:  # --idf says where the table is
         raise UsageError(
             f"--question and --{others[0].replace('_', '-')} exclude each other: edit {question}"
         )
-    if given:
+    if names:
         load_words(fields["idf"], None)
     return Parts(_in_cli_words(lambda: Question.load(question)), None, "")
 
@@ -269,18 +269,18 @@ def make_recipe(recipe: str | None, **fields: Any) -> Recipe:
     """
     from neardup.fingerprinting.recipe import Recipe
 
-    given = {name: value for name, value in fields.items() if value is not None}
-    _read_bits(given)
-    _read_words(given)
-    if recipe is None and "preset" in given:
+    values = {name: value for name, value in fields.items() if value is not None}
+    _read_bits(values)
+    _read_words(values)
+    if recipe is None and "preset" in values:
         from neardup.fingerprinting.preset_recipes import preset
 
-        return preset(given.pop("preset"), **given)
+        return preset(values.pop("preset"), **values)
     if recipe is None:
-        return _in_cli_words(lambda: Recipe(**given))
-    given.pop("idf", None)  # the file names the table, and this was where it is
-    if given:
-        raise UsageError(f"--recipe and --{next(iter(given))} exclude each other: edit the file")
+        return _in_cli_words(lambda: Recipe(**values))
+    values.pop("idf", None)  # the file names the table, and this was where it is
+    if values:
+        raise UsageError(f"--recipe and --{next(iter(values))} exclude each other: edit the file")
     try:
         data = Path(recipe).read_bytes()
         return _in_cli_words(lambda: Recipe.from_json(data))
@@ -294,18 +294,18 @@ def _in_cli_words(make: Callable[[], T]) -> T:
     """Make a recipe, or a question with one; its warnings become a line each."""
     with warnings.catch_warnings(record=True) as messages:
         warnings.simplefilter("always", UnfitHashWarning)
-        made = make()
+        value = make()
     for warning in messages:
         typer.echo(f"neardup: warning: {shown(str(warning.message))}", err=True)
-    return made
+    return value
 
 
-def _read_bits(given: dict[str, Any]) -> None:
-    bits = given.pop("bits", "auto")
+def _read_bits(values: dict[str, Any]) -> None:
+    bits = values.pop("bits", "auto")
     if bits != "auto":
         if not bits.isdecimal():
             raise UsageError(f"--bits is {bits!r}: use a whole number or auto")
-        given["bits"] = int(bits)
+        values["bits"] = int(bits)
 
 
 def load_words(idf: str | None, dictionary: str | None) -> None:
@@ -328,19 +328,19 @@ def load_words(idf: str | None, dictionary: str | None) -> None:
         load_folder(dictionary)
 
 
-def _read_words(given: dict[str, Any]) -> None:
+def _read_words(values: dict[str, Any]) -> None:
     """Put the digest of a table and the words of a file in the place of their paths."""
-    if "ignore" in given:
-        given["ignore"] = given["ignore"].split(",")
-    if given.get("idf", "jieba").partition(":")[0] != "jieba":
+    if "ignore" in values:
+        values["ignore"] = values["ignore"].split(",")
+    if values.get("idf", "jieba").partition(":")[0] != "jieba":
         from neardup.features.frequency_table import load_table
 
-        given["idf"] = load_table(given["idf"]).digest
-    if Path(given.get("stopwords", "")).is_file():
+        values["idf"] = load_table(values["idf"]).digest
+    if Path(values.get("stopwords", "")).is_file():
         from neardup.features.stopwords import read_stop_words
 
-        given["stopwords"] = read_stop_words(given["stopwords"])
-    if "dictionary" in given and not Path(given["dictionary"]).is_dir():
+        values["stopwords"] = read_stop_words(values["stopwords"])
+    if "dictionary" in values and not Path(values["dictionary"]).is_dir():
         from neardup.features.jieba_words import read_dictionary
 
-        given["dictionary"] = read_dictionary(given["dictionary"])
+        values["dictionary"] = read_dictionary(values["dictionary"])

@@ -284,10 +284,10 @@ def tells_progress(command: Callable[..., None]) -> Any:
     """Decorate a command: it takes --progress."""
 
     @functools.wraps(command)
-    def run(*, progress: bool = False, **given: Any) -> None:
+    def run(*, progress: bool = False, **arguments: Any) -> None:
         token = as_lines.set(progress)
         try:
-            command(**given)
+            command(**arguments)
         finally:
             as_lines.reset(token)
 

@@ -37,9 +37,9 @@ def takes(
 
     def decorate(command: Callable[..., None]) -> Any:
         @functools.wraps(command)
-        def run(**given: Any) -> None:
-            values = {each.name: given.pop(each.name) for each in options}
-            command(**given, **{place: make(**values)})
+        def run(**arguments: Any) -> None:
+            values = {each.name: arguments.pop(each.name) for each in options}
+            command(**arguments, **{place: make(**values)})
 
         return join_options(command, run, options, place)
 

@@ -37,16 +37,16 @@ WITHOUT: Final = ("id_field", "format_name", "on_error", "rejects")
 """Options of documents that a side does not have."""
 
 
-def tops(given: list[str] | None) -> int | tuple[int, int] | None:
+def tops(values: list[str] | None) -> int | tuple[int, int] | None:
     """Read --top, which may be given for each side.
 
     Raises:
         UsageError: If it is not a whole number from 1 up, or is given three times.
     """
-    for each in given or []:
+    for each in values or []:
         if not each.isdecimal() or not int(each):
             raise UsageError(f"--top is {each!r}: use a whole number from 1 up")
-    match [int(each) for each in given or []]:
+    match [int(each) for each in values or []]:
         case []:
             return None
         case [one]:
@@ -89,8 +89,8 @@ def _check_no_text(name: str) -> None:
     """Refuse a text where a document is to be named: UsageError says how to pass it."""
     # Chinese and Japanese sentences have no spaces.
     is_text = len(name.split()) > 1 or not (name.isascii() or re.search(r"[./\\]", name))
-    known = (name, re.sub(r":\d+$", "", name))
-    if is_text and not any(map(os.path.lexists, known)):
+    paths = (name, re.sub(r":\d+$", "", name))
+    if is_text and not any(map(os.path.lexists, paths)):
         raise UsageError(
             f"there is no file {name!r:.60}: name one, or pass a text itself by --text-a TEXT or"
             " --text-b TEXT"

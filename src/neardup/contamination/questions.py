@@ -117,10 +117,10 @@ def lay_out(texts: Any, rule: LeakRule) -> Questions:
     }
     words, starts = runs[1]
     sizes = np.diff(starts)
-    known, numbers, feature_starts = _distinct_runs(runs, sizes)
+    distinct, numbers, feature_starts = _distinct_runs(runs, sizes)
     return Questions(
-        rule, words, starts, known[numbers], feature_starts, known,
-        _shares(known, numbers, feature_starts, sizes, rule),
+        rule, words, starts, distinct[numbers], feature_starts, distinct,
+        _shares(distinct, numbers, feature_starts, sizes, rule),
         _phrases(runs, data, offsets, sizes, rule),
     )  # fmt: skip
 
@@ -147,12 +147,12 @@ def _distinct_runs(
         owner = np.repeat(np.arange(sizes.size), np.diff(starts))
         owners.append(owner[own[owner]])
         hashes.append(run_hashes[own[owner]])
-    known, numbers = np.unique(np.concatenate(hashes), return_inverse=True)
-    keys = np.unique(np.concatenate(owners) * known.size + numbers)  # a sort of single numbers
-    owner, numbers = np.divmod(keys, max(1, known.size))
+    values, numbers = np.unique(np.concatenate(hashes), return_inverse=True)
+    keys = np.unique(np.concatenate(owners) * values.size + numbers)  # a sort of single numbers
+    owner, numbers = np.divmod(keys, max(1, values.size))
     offsets = np.zeros(sizes.size + 1, np.int64)
     np.cumsum(np.bincount(owner, minlength=sizes.size), out=offsets[1:])
-    return known, numbers, offsets
+    return values, numbers, offsets
 
 
 def _lookup(hashes: Hashes) -> Lookup:
@@ -163,13 +163,13 @@ def _lookup(hashes: Hashes) -> Lookup:
     return Lookup(frozen(hash_table(hashes, numbers)), frozen(sieve_of(hashes)))
 
 
-def _shares(known: Hashes, numbers: Rows, starts: Offsets, sizes: Rows, rule: LeakRule) -> Shares:
+def _shares(values: Hashes, numbers: Rows, starts: Offsets, sizes: Rows, rule: LeakRule) -> Shares:
     """Key each question by its prefix: its features that the fewest questions have."""
     from neardup.kernels.contamination import Shares
 
     counts = np.diff(starts)
     owners = np.repeat(np.arange(sizes.size), counts)
-    popularity = np.bincount(numbers, minlength=known.size)[numbers]
+    popularity = np.bincount(numbers, minlength=values.size)[numbers]
     least = np.array([rule.least_shared(count) for count in counts.tolist()], np.int64)
     has_prefix = (sizes >= FEATURE_WORDS) & (rule.share is not None)
     prefix = np.where(has_prefix, counts - least + 1, 0)
@@ -177,10 +177,10 @@ def _shares(known: Hashes, numbers: Rows, starts: Offsets, sizes: Rows, rule: Le
     rank = np.arange(order.size) - starts[owners]  # the owners of `order` are ascending too
     keyed = order[rank < prefix[owners]]
     keyed = keyed[np.argsort(numbers[keyed], kind="stable")]
-    key_counts = np.bincount(numbers[keyed], minlength=known.size)
+    key_counts = np.bincount(numbers[keyed], minlength=values.size)
     key_starts = np.concatenate([[0], np.cumsum(key_counts)]).astype(np.int64)
     return Shares(
-        _lookup(known), FEATURE_WORDS, frozen(key_starts), frozen(owners[keyed]),
+        _lookup(values), FEATURE_WORDS, frozen(key_starts), frozen(owners[keyed]),
         frozen(starts), frozen(numbers), frozen(least),
     )  # fmt: skip
 
@@ -214,9 +214,9 @@ def _all_runs(runs: tuple[Hashes, Offsets], sizes: Rows) -> tuple[Rows, Hashes]:
     """Questions and the runs that they hold, each once."""
     hashes, starts = runs
     owners = np.repeat(np.arange(sizes.size), np.diff(starts))
-    known, numbers = np.unique(hashes, return_inverse=True)
+    values, numbers = np.unique(hashes, return_inverse=True)
     numbers, owners = np.divmod(np.unique(numbers * sizes.size + owners), max(1, sizes.size))
-    return owners, known[numbers]
+    return owners, values[numbers]
 
 
 def _anchored(
@@ -239,12 +239,12 @@ def _table(
 ) -> Phrases:
     from neardup.kernels.contamination import Phrases
 
-    known, numbers = np.unique(anchors, return_inverse=True)
+    values, numbers = np.unique(anchors, return_inverse=True)
     order = np.argsort(numbers, kind="stable")
-    starts = np.zeros(known.size + 1, np.int64)
-    np.cumsum(np.bincount(numbers, minlength=known.size), out=starts[1:])
+    starts = np.zeros(values.size + 1, np.int64)
+    np.cumsum(np.bincount(numbers, minlength=values.size), out=starts[1:])
     sizes = np.full(questions.size, width, np.int64) if lengths is None else lengths
     return Phrases(
-        _lookup(known), width, frozen(starts), frozen(sizes[order].astype(np.int64)),
+        _lookup(values), width, frozen(starts), frozen(sizes[order].astype(np.int64)),
         frozen(hashes[order]), frozen(questions[order].astype(np.int64)),
     )  # fmt: skip

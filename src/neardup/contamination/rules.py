@@ -79,8 +79,8 @@ def leak_rule(
         raise UsageError(f"rule is {name!r}: use {', '.join(PUBLISHED)}")
     published = PUBLISHED[name]
     if run is not None or (share is not None and not published.anywhere):
-        given = "run" if run is not None else "share"
-        raise UsageError(f"the rule {name} decides it: leave out {given}")
+        option = "run" if run is not None else "share"
+        raise UsageError(f"the rule {name} decides it: leave out {option}")
     if share is not None:
         published = replace(published, coverage=LeakRule(share).share)
     return LeakRule(run=published.run, published=published)

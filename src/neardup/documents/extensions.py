@@ -107,9 +107,9 @@ class InputFormat:
             object.__setattr__(self, "name", "json")
 
     @classmethod
-    def of(cls, given: InputFormat | str | None) -> InputFormat:
+    def of(cls, value: InputFormat | str | None) -> InputFormat:
         """The format, also from its name."""
-        return given if isinstance(given, InputFormat) else cls(given)
+        return value if isinstance(value, InputFormat) else cls(value)
 
 
 def check_extension(path: str, *, keeps: bool = False) -> None:

@@ -117,8 +117,8 @@ def write_rows(
         FileError: If a write fails.
     """
     if format == "excel":
-        given = (row for batch in batches for row in _rows(batch)) if cells is None else cells
-        file.write(workbook(file.path, schema.names, given))
+        rows = (row for batch in batches for row in _rows(batch)) if cells is None else cells
+        file.write(workbook(file.path, schema.names, rows))
         return
     _WRITERS[format](file, schema, batches)
 

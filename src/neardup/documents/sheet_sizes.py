@@ -172,9 +172,12 @@ def _read_apart(name: str, data: bytes, most_text: int) -> tuple[list[tuple[int,
         DataError: If that process was aborted or killed.
     """
     most = min(MOST_CELLS * CELL_BYTES, _APART_BYTES + most_text * _TEXT_BYTES)
-    given = [json.dumps(sys.path), str(most)]
+    options = [json.dumps(sys.path), str(most)]
     done = subprocess.run(  # noqa: S603  # the interpreter, and nothing of the workbook's
-        [sys.executable, "-I", "-c", _APART, *given], input=data, capture_output=True, check=False
+        [sys.executable, "-I", "-c", _APART, *options],
+        input=data,
+        capture_output=True,
+        check=False,
     )
     if done.returncode < 0:
         raise DataError(

@@ -200,7 +200,7 @@ def _at_midnight(day: dt.date) -> dt.datetime:
 
 def _column(cells: list[Any]) -> pa.Array:
     kinds = {type(cell) for cell in cells if cell != ""}
-    for allowed, made in (
+    for allowed, arrow_type in (
         ({int}, pa.int64()),
         ({int, float}, pa.float64()),
         ({bool}, pa.bool_()),
@@ -213,5 +213,5 @@ def _column(cells: list[Any]) -> pa.Array:
             values = [None if cell == "" else cell for cell in cells]
             if kinds == {dt.date, dt.datetime}:  # Arrow takes no date for a timestamp
                 values = [_at_midnight(x) if type(x) is dt.date else x for x in values]
-            return pa.array(values, made)
+            return pa.array(values, arrow_type)
     return pa.array([_shown(cell) for cell in cells], pa.large_string())

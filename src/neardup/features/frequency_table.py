@@ -157,19 +157,19 @@ class FrequencyTable:
         """
         keys = np.array(_keys(features), np.uint64)
         if not self._keys.size:
-            places, known = np.zeros(keys.size, np.int64), np.zeros(keys.size, np.bool_)
+            places, present = np.zeros(keys.size, np.int64), np.zeros(keys.size, np.bool_)
         else:
             places = np.minimum(np.searchsorted(self._keys, keys), self._keys.size - 1)
-            known = self._keys[places] == keys
-        if error and not known.all():
-            feature = features[int(np.argmin(known))]
+            present = self._keys[places] == keys
+        if error and not present.all():
+            feature = features[int(np.argmin(present))]
             raise RecipeError(
                 f"{feature!r:.60} is not in the document frequencies {self.digest}: learn them from"
                 " more texts, or let the recipe's missing be default"
             )
         if not self._keys.size:
             return [self._default] * keys.size
-        units: list[int] = np.where(known, self._units[places], self._default).tolist()
+        units: list[int] = np.where(present, self._units[places], self._default).tolist()
         return units
 
     def kernel_table(self) -> tuple[Any, Any, int]:

@@ -161,9 +161,9 @@ def words_of(value: str | tuple[str, ...] | None) -> tuple[str, ...]:
 
 def _language(value: str) -> str:
     name = value.lower()
-    for known, code in LANGUAGES.items():
-        if name in (known, code):
-            return known
+    for language, code in LANGUAGES.items():
+        if name in (language, code):
+            return language
     near = difflib.get_close_matches(name, LANGUAGES, n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else f"use one of {', '.join(LANGUAGES)}"
     raise RecipeError(f"stopwords is {value!r}: no list of this language; {hint}")

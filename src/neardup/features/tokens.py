@@ -153,11 +153,11 @@ def _cutting(
         return Cutting(tables(normalize, casefold), case_bit, chars, ngram, plain=True)
     # Upper case is folded in the same way as it is in words: folded, or a member itself.
     ascii_words = [chr(byte).isalnum() or byte == ord("_") for byte in range(128)]
-    known = members(pattern)[:128].tolist()
+    kinds = members(pattern)[:128].tolist()
     if casefold:
-        known = [known[ord(chr(byte).lower())] for byte in range(128)]
-    made = pattern_tables(normalize, casefold, pattern)
-    return Cutting(made, case_bit, chars, ngram, plain=known == ascii_words)
+        kinds = [kinds[ord(chr(byte).lower())] for byte in range(128)]
+    classes = pattern_tables(normalize, casefold, pattern)
+    return Cutting(classes, case_bit, chars, ngram, plain=kinds == ascii_words)
 
 
 @functools.lru_cache(maxsize=64)
@@ -248,14 +248,14 @@ def _tokenise(text: str, recipe: Choices) -> list[str]:
         return _chinese_words(text, tokens, _own_words(recipe))
     if tokens not in _CUSTOM:
         raise RecipeError(f"tokens is {tokens!r}: register it first with neardup.custom_tokens")
-    given: Any = _CUSTOM[tokens](text)
-    if not isinstance(given, Iterable):
-        raise RecipeError(f"tokens {tokens} gave {given!r:.60}: give a list of strings")
-    given = list(given)
-    for token in given:
+    result: Any = _CUSTOM[tokens](text)
+    if not isinstance(result, Iterable):
+        raise RecipeError(f"tokens {tokens} gave {result!r:.60}: give a list of strings")
+    result = list(result)
+    for token in result:
         if not isinstance(token, str):
             raise RecipeError(f"tokens {tokens} gave {token!r:.60}: use strings")
-    return [token for token in given if token]
+    return [token for token in result if token]
 
 
 def checked_dictionary(recipe: Choices) -> tuple[str, ...]:

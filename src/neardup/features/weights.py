@@ -60,11 +60,11 @@ def check_weight(recipe: Choices) -> None:
     Raises:
         RecipeError: For an unknown weight, or for document frequencies that are missing or unused.
     """
-    weight, known = recipe.weight, (*KERNEL_WEIGHTS, "textrank")
-    if not isinstance(weight, str) or weight not in (*known, *_CUSTOM):
+    weight, names = recipe.weight, (*KERNEL_WEIGHTS, "textrank")
+    if not isinstance(weight, str) or weight not in (*names, *_CUSTOM):
         if isinstance(weight, str) and "@" in weight:
             raise RecipeError(f"weight is {weight!r}: register it first with neardup.custom_weight")
-        raise RecipeError(f"weight is {weight!r}: use one of {', '.join(known)}")
+        raise RecipeError(f"weight is {weight!r}: use one of {', '.join(names)}")
     if weight == "tfidf" and recipe.idf is None:
         raise RecipeError(
             "weight is 'tfidf': pass idf, the digest of neardup.DocumentFrequencies, or 'jieba'"
@@ -140,16 +140,16 @@ def _custom_weights(
 ) -> dict[str, int]:
     if weight not in _CUSTOM:
         raise RecipeError(f"weight is {weight!r}: register it first with neardup.custom_weight")
-    given: Any = _CUSTOM[weight](list(tokens), dict(counts))
-    if not isinstance(given, Mapping):
-        raise RecipeError(f"weight {weight} gave {given!r:.60}: give a dict of weights by feature")
-    for feature, value in given.items():
+    result: Any = _CUSTOM[weight](list(tokens), dict(counts))
+    if not isinstance(result, Mapping):
+        raise RecipeError(f"weight {weight} gave {result!r:.60}: give a dict of weights by feature")
+    for feature, value in result.items():
         if feature not in counts:
             raise RecipeError(
                 f"weight {weight} gave {feature!r:.60}, which is not a feature of the text"
             )
         _check_number(weight, feature, value)
-    weights = {feature: rounded(float(given.get(feature, 0.0))) for feature in counts}
+    weights = {feature: rounded(float(result.get(feature, 0.0))) for feature in counts}
     return {feature: units for feature, units in weights.items() if units}
 
 

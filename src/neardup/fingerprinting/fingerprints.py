@@ -179,12 +179,12 @@ class _Prepared:
 
 
 def _prepare(recipe: Recipe | None, *, keep_features: bool = False) -> _Prepared:
-    known = _FOR_FEATURES if keep_features else _FOR_FINGERPRINTS
-    if (known_recipe := known.get(id(recipe))) is not None:
+    recipes = _FOR_FEATURES if keep_features else _FOR_FINGERPRINTS
+    if (known_recipe := recipes.get(id(recipe))) is not None:
         return known_recipe
-    if len(known) >= PREPARED_RECIPES:
-        known.clear()
-    prepared = known[id(recipe)] = _Prepared(recipe_of(recipe), keep_features)
+    if len(recipes) >= PREPARED_RECIPES:
+        recipes.clear()
+    prepared = recipes[id(recipe)] = _Prepared(recipe_of(recipe), keep_features)
     return prepared
 
 
@@ -492,8 +492,8 @@ def _fingerprint_one_by_one(
     for i in range(len(block)):
         begin, end = block.offsets[i], block.offsets[i + 1]
         if recipe.preset is not None:
-            given = _preset_value(block.data[begin:end].tobytes(), recipe, keep_features)
-            value, count = given or 0, int(given is not None)
+            code = _preset_value(block.data[begin:end].tobytes(), recipe, keep_features)
+            value, count = code or 0, int(code is not None)
         else:
             hashes, weights = weighted_features(block.data, begin, end, recipe)
             wide = [expanded(digest, width, recipe.bits) for digest in hashes]

@@ -44,12 +44,12 @@ def hashes_and_units(features: Any) -> tuple[list[int], list[int]]:
     hashes, units = [], []
     for at, pair in enumerate(_listed(features)):
         try:
-            given, weight = pair
+            hash_value, weight = pair
         except (TypeError, ValueError):
             raise UsageError(
                 f"features[{at}] is {pair!r:.60}: pass a pair of a hash and a weight"
             ) from None
-        hashes.append(_checked_hash(given, at))
+        hashes.append(_checked_hash(hash_value, at))
         units.append(_checked_units(weight, at))
     return hashes, units
 
@@ -61,20 +61,20 @@ def _listed(features: Any) -> list[Any]:
         raise UsageError(f"features is {features!r:.60}: pass (hash, weight) pairs") from None
 
 
-def _checked_hash(given: Any, at: int) -> int:
-    if isinstance(given, str | bytes):
+def _checked_hash(hash_value: Any, at: int) -> int:
+    if isinstance(hash_value, str | bytes):
         raise UsageError(
-            f"the hash of features[{at}] is {given!r:.60}: to hash words, name how, as in"
+            f"the hash of features[{at}] is {hash_value!r:.60}: to hash words, name how, as in"
             " hash='xxh3'"
         )
     try:
-        value = operator.index(given)
+        value = operator.index(hash_value)
     except TypeError:
         value = -1
     if value < 0:
         raise UsageError(
-            f"the hash of features[{at}] is {given!r:.60}: use whole numbers from 0 up; a signed"
-            " 64-bit hash is hash % 2**64"
+            f"the hash of features[{at}] is {hash_value!r:.60}: use whole numbers from 0 up;"
+            " a signed 64-bit hash is hash % 2**64"
         )
     return value
 

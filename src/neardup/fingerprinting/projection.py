@@ -206,8 +206,8 @@ def _of_arrow(lists: pa.ChunkedArray, first: int) -> Iterator[Any]:
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise UsageError(f"vectors have the Arrow type {lists.type}: pass lists of numbers")
     lengths = pc.list_value_length(lists)
-    known = pc.drop_null(lengths)
-    columns = known[0].as_py() if len(known) else 0
+    sizes = pc.drop_null(lengths)
+    columns = sizes[0].as_py() if len(sizes) else 0
     uneven = pc.index(pc.fill_null(pc.not_equal(lengths, columns), False), True).as_py()
     if uneven >= 0:
         raise UsageError(

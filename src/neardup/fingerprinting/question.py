@@ -184,9 +184,9 @@ def _question(values: Mapping[str, Any]) -> Question:
     recipe = values.get("recipe", {})
     if not isinstance(recipe, dict):
         raise RecipeError(f"{recipe!r:.60} is not a table: write its keys below a line [recipe]")
-    made = Recipe.from_json(json.dumps(recipe, default=str))
+    own_recipe = Recipe.from_json(json.dumps(recipe, default=str))
     similarity = values.get("similarity", DEFAULT_SIMILARITY)
-    return Question(made, similarity, values.get("measure", "jaccard"))
+    return Question(own_recipe, similarity, values.get("measure", "jaccard"))
 
 
 def _toml(value: Any) -> str:

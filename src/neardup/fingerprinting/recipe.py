@@ -168,9 +168,9 @@ class Recipe:
             raise RecipeError(f"a recipe is a JSON object, not {type(value).__name__}")
         _same_version("recipe version", value.pop("version", RECIPE_VERSION), RECIPE_VERSION)
         _same_version("Unicode version", value.pop("unicode", UNICODE_VERSION), UNICODE_VERSION)
-        known = {field.name for field in dataclasses.fields(cls)}
-        if unknown := sorted(set(value) - known):
-            raise RecipeError(f"unknown recipe fields {unknown}: known are {sorted(known)}")
+        names = {field.name for field in dataclasses.fields(cls)}
+        if unknown := sorted(set(value) - names):
+            raise RecipeError(f"unknown recipe fields {unknown}: known are {sorted(names)}")
         return cls(**value)
 
 

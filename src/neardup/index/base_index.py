@@ -320,8 +320,8 @@ class BaseIndex(Queries):
             if not self._store.is_writable:
                 self._store.check_writable()
             kept_one = kept[0] if kept else None
-            known = stored_id(identity, self._store.version.id_kind)
-            return self._writer.offer(known, one, kept_one, stored)
+            key = stored_id(identity, self._store.version.id_kind)
+            return self._writer.offer(key, one, kept_one, stored)
 
     def add_new(
         self, ids: Ids | Prepared, documents: Documents = None, contents: Contents | None = None, *,
@@ -415,7 +415,7 @@ class BaseIndex(Queries):
         """
         check_choice("bad", bad, BAD)
         if bad == "error":
-            return self._preparer.made(ids, documents, contents, payloads)
+            return self._preparer.prepared(ids, documents, contents, payloads)
         return self._preparer.sifted(ids, documents, contents, payloads, self.id_kind)
 
     def check_rows(
@@ -490,11 +490,11 @@ class BaseIndex(Queries):
             UsageError: If widths or kinds differ, or the other stores less than this one.
             RecipeError: If recipes differ, or only this one is known to have one.
         """
-        given, mine = type(other).__name__, self._kind.name
+        theirs, mine = type(other).__name__, self._kind.name
         if not isinstance(other, BaseIndex):
-            raise UsageError(f"{given} is not an index: merge Index or DurableIndex, by {mine}")
+            raise UsageError(f"{theirs} is not an index: merge Index or DurableIndex, by {mine}")
         if other.by != mine:
-            raise UsageError(f"{given} is not an index by {mine}: merge one with {mine}=")
+            raise UsageError(f"{theirs} is not an index by {mine}: merge one with {mine}=")
         codec = self._source.codec
         with other.snapshot() as seen:  # without the lock, which each addition takes for itself
             self._store.check_writable()
@@ -604,7 +604,7 @@ class BaseIndex(Queries):
     ) -> Prepared:  # fmt: skip
         """The prepared documents that were passed, or those made here."""
         if not isinstance(ids, Prepared):
-            return self._preparer.made(ids, documents, contents, payloads)
+            return self._preparer.prepared(ids, documents, contents, payloads)
         if not (documents is None and contents is None and payloads is None):
             raise UsageError("prepared documents take no other arguments: leave them out")
         ids.check_made_for(self._preparer.made_for)

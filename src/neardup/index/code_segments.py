@@ -76,7 +76,7 @@ class CodeSegment(SegmentRows):
         self.codes = codes
         # All segments of these rows share one list. Two readers may both make the searcher at
         # first: each is right, and the last one stays.
-        self._made: list[Searcher | None] = [None]
+        self._searcher: list[Searcher | None] = [None]
 
     @classmethod
     def of_file(
@@ -131,16 +131,16 @@ class CodeSegment(SegmentRows):
 
     def searcher(self, settings: DistanceSettings) -> Searcher:
         """The searcher of the segment's rows; made when it is first asked for."""
-        made = self._made[0]
-        if made is None and self.file is not None:
-            made = self._made[0] = _searcher_in(self.file, settings)
-        if made is None:
+        searcher = self._searcher[0]
+        if searcher is None and self.file is not None:
+            searcher = self._searcher[0] = _searcher_in(self.file, settings)
+        if searcher is None:
             distance, bits = settings.distance, settings.bits
             plan = plan_for(self.codes, distance, bits, settings.plan, settings.table_memory())
             workers = 1 if len(self) <= SMALL_ROWS else None
-            made = build_searcher(self.codes, plan, distance, bits, workers)
-            self._made[0] = made
-        return made
+            searcher = build_searcher(self.codes, plan, distance, bits, workers)
+            self._searcher[0] = searcher
+        return searcher
 
     def search(
         self,
@@ -172,7 +172,7 @@ class CodeSegment(SegmentRows):
 
         At least the first `most` of them, and their number.
         """
-        searcher = self._made[0] or self.searcher(settings)
+        searcher = self._searcher[0] or self.searcher(settings)
         marks, recent = self.gone
         room = most + len(recent) if recent and most is not None else most
         try:

@@ -100,9 +100,9 @@ class ByDistance(DistanceSettings):
     def many(self, documents: Documents, workers: int | None = None) -> tuple[Codes, Rows, int]:
         """See Kind."""
         del workers
-        given: Any = documents
-        codes, rows = many_fingerprints(given, self)
-        return codes, rows, len(given)
+        values: Any = documents
+        codes, rows = many_fingerprints(values, self)
+        return codes, rows, len(values)
 
     def tail(self, segments: Sequence[SegmentRows]) -> CodeTail:
         """See Kind."""

@@ -51,23 +51,23 @@ def no_ids(kind: pa.DataType, count: int) -> pa.Array:
     return pa.repeat(empty, count)
 
 
-def stored_id(identity: Id, known: str | None) -> Id:
+def stored_id(identity: Id, index_kind: str | None) -> Id:
     """An id as it is stored in an index whose ids are of a kind, or may be of either (None).
 
     Raises:
         UsageError: If it is of the other kind, or cannot be an id.
     """
-    if type(identity) is str and known == "str" and identity.isascii():
+    if type(identity) is str and index_kind == "str" and identity.isascii():
         return identity
     kind = id_kind(identity)
-    check_id_kind(kind, known)
+    check_id_kind(kind, index_kind)
     return str(identity) if kind == "str" else int(identity)
 
 
-def check_id_kind(kind: str, known: str | None) -> None:
-    """Raise UsageError if ids are of another kind than those that are known."""
-    if known not in {None, kind}:
-        raise UsageError(f"the index has ids of kind {known}, not {kind}")
+def check_id_kind(kind: str, id_kind: str | None) -> None:
+    """Raise UsageError if ids are of another kind than the ids of the index."""
+    if id_kind not in {None, kind}:
+        raise UsageError(f"the index has ids of kind {id_kind}, not {kind}")
 
 
 def is_one_id(ids: Any) -> bool:

@@ -167,8 +167,8 @@ def texts_of(settings: TakesTexts, texts: Any) -> Any:
         return texts
     if hasattr(texts, "__arrow_c_stream__"):
         texts = pa.chunked_array(texts)
-    given = texts.to_pylist() if isinstance(texts, pa.Array | pa.ChunkedArray) else texts
-    return [text_of(settings, each) if isinstance(each, str) else each for each in given]
+    values = texts.to_pylist() if isinstance(texts, pa.Array | pa.ChunkedArray) else texts
+    return [text_of(settings, each) if isinstance(each, str) else each for each in values]
 
 
 def recipe_of_texts(settings: TakesTexts, text: str | None = None) -> Recipe:

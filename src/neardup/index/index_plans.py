@@ -231,14 +231,14 @@ def _plan(
         )
         total += ns / 1000
     searched = total + size * COMPARED_NS / 1000
-    made = size * TOKEN_NS / 1000
+    making = size * TOKEN_NS / 1000
     row_bytes += tables / n if n else 0.0
     levels = 1 if name == "compacted" else 1 + math.log(max(1, n / LEVEL_ROWS), SEGMENTS_A_LEVEL)
     logged = min(n, LOGGED_ROWS) * FEATURE_BYTES * size / n if n else 0.0
     return SimilarPlan(
         name, len(parts), lookups * len(parts), row_bytes, row_bytes + logged + text_bytes,
-        searched, made + searched, CALL_US + made + searched,
-        made + levels * (size * BUILT_NS + (prefix + rest) * ENTERED_NS) / 1000
+        searched, making + searched, CALL_US + making + searched,
+        making + levels * (size * BUILT_NS + (prefix + rest) * ENTERED_NS) / 1000
         + (TEXT_US if text_bytes else 0.0),
     )  # fmt: skip
 

@@ -119,14 +119,14 @@ def check_kind(similarity: float | None, **requested: Any) -> float:
     return similarity
 
 
-def check_recipe(path: str, made: dict[str, Any], recipe: Recipe | None) -> None:
+def check_recipe(path: str, settings: dict[str, Any], recipe: Recipe | None) -> None:
     """Compare a requested recipe with that of a stored index.
 
     Raises:
         RecipeError: If they differ.
     """
-    if recipe is not None and recipe_of(recipe).digest != made["digest"]:
-        there = f"with recipe {made['digest']}" if made["digest"] else "without a recipe"
+    if recipe is not None and recipe_of(recipe).digest != settings["digest"]:
+        there = f"with recipe {settings['digest']}" if settings["digest"] else "without a recipe"
         raise RecipeError(
             f"the recipe is {recipe.digest}, but the index in {path} was made {there}:"
             " documents of two recipes cannot be compared; leave it out, or make another index"
@@ -156,9 +156,9 @@ def check_same_recipe(mine: Recipe | None, theirs: Recipe | None, *, foreign: bo
         )
 
 
-def stored_recipe(made: dict[str, Any], recipe: Recipe | None) -> Recipe | None:
+def stored_recipe(settings: dict[str, Any], recipe: Recipe | None) -> Recipe | None:
     """The requested recipe, which `check_recipe` has checked, or that of the stored index."""
-    return recipe or (Recipe.from_json(made["recipe"]) if made["recipe"] else None)
+    return recipe or (Recipe.from_json(settings["recipe"]) if settings["recipe"] else None)
 
 
 @dataclass(frozen=True, slots=True)

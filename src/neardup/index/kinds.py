@@ -34,9 +34,9 @@ def new_kind(  # noqa: PLR0913  # what both kinds take
     return BySimilarity(least, measure or "jaccard", recipe, extract)
 
 
-def kind_of(made: dict[str, Any], recipe: Recipe | None) -> AnyKind:
+def kind_of(settings: dict[str, Any], recipe: Recipe | None) -> AnyKind:
     """The kind that a file or folder describes, with a recipe that was checked against it."""
-    known, extract = stored_recipe(made, recipe), made.get("extract")
-    if "similarity" in made:
-        return BySimilarity(made["similarity"], made["measure"], known, extract)
-    return ByDistance(made["distance"], made["bits"], known, made["plan"], None, extract)
+    own, extract = stored_recipe(settings, recipe), settings.get("extract")
+    if "similarity" in settings:
+        return BySimilarity(settings["similarity"], settings["measure"], own, extract)
+    return ByDistance(settings["distance"], settings["bits"], own, settings["plan"], None, extract)

@@ -154,12 +154,12 @@ class Index(BaseIndex):
             [('a', 1)]
         """
         file = saved_file(path)
-        made = file.header.get("index") or file.header.get("similar")
-        if made is None:
+        settings = file.header.get("index") or file.header.get("similar")
+        if settings is None:
             raise DataError(f"{path} is a part of a durable index: open its folder instead")
         file.verify()
-        check_recipe(str(path), made, recipe)
-        kind = kind_of(made, recipe)
+        check_recipe(str(path), settings, recipe)
+        kind = kind_of(settings, recipe)
         segments = (kind.read(file),) if file.header["rows"] else ()
         clock = Clock(*file.header["clock"])
         version = Version.of_segments(kind, segments, file.header["next"], clock)

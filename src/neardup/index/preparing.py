@@ -35,7 +35,7 @@ class Preparer:
         """The settings that two indexes must share for one to accept documents prepared for the
         other."""
 
-    def made(
+    def prepared(
         self, ids: Ids, documents: Documents, contents: Contents | None, payloads: Payloads
     ) -> Prepared:
         """One document or many; UsageError for a bad one, as `BaseIndex.add_new` says."""
@@ -59,35 +59,35 @@ class Preparer:
 
     def sifted(
         self, ids: Ids, documents: Documents, contents: Contents | None, payloads: Payloads,
-        known: str | None,
+        id_kind: str | None,
     ) -> Prepared:  # fmt: skip
-        """As `made`, but bad documents become `problems` and the others are prepared.
+        """As `prepared`, but bad documents become `problems` and the others are prepared.
 
         Args:
-            ids: As in `made`.
-            documents: As in `made`.
-            contents: As in `made`.
-            payloads: As in `made`.
-            known: The kind of the ids of the index, if it has any.
+            ids: As in `prepared`.
+            documents: As in `prepared`.
+            contents: As in `prepared`.
+            payloads: As in `prepared`.
+            id_kind: The kind of the ids of the index, if it has any.
 
         Raises:
             UsageError: If there are not as many documents as ids.
         """
         try:
-            made = self.made(ids, documents, contents, payloads)
-            check_id_kind(made.id_kind, known if len(made) else None)
+            prepared = self.prepared(ids, documents, contents, payloads)
+            check_id_kind(prepared.id_kind, id_kind if len(prepared) else None)
         except (UsageError, DataError):
             if is_one_id(ids):
                 ids, documents, contents, payloads = _as_many(ids, documents, contents, payloads)
         else:
-            return made
+            return prepared
         columns = [_listed(each) for each in (ids, documents, contents, payloads)]
         counts = {len(each) for each in columns if each is not None}
         if len(counts) > 1:
-            return self.made(ids, documents, contents, payloads)  # which says what is wrong
-        return self._row_by_row(columns, known)
+            return self.prepared(ids, documents, contents, payloads)  # which says what is wrong
+        return self._row_by_row(columns, id_kind)
 
-    def _row_by_row(self, columns: list[Any], known: str | None) -> Prepared:
+    def _row_by_row(self, columns: list[Any], id_kind: str | None) -> Prepared:
         """Each document prepared alone."""
         names, documents, contents, payloads = columns
         good, rows, problems = list[Prepared](), list[int](), dict[int, str]()
@@ -95,15 +95,15 @@ class Preparer:
             content = contents and [contents[row]]
             payload = payloads and [payloads[row]]
             try:
-                part = self.made([name], [document], content, payload)
-                check_id_kind(part.id_kind, known)
+                part = self.prepared([name], [document], content, payload)
+                check_id_kind(part.id_kind, id_kind)
             except (UsageError, DataError) as error:
                 problems[row] = str(error)
                 continue
-            known = part.id_kind
+            id_kind = part.id_kind
             good.append(part)
             rows.append(row)
-        none = no_ids(ID_KINDS[known or "str"], 0)
+        none = no_ids(ID_KINDS[id_kind or "str"], 0)
         nothing = Prepared(self.made_for, [], none, self._kind.none(), np.empty(0, np.int64))
         whole = Prepared.joined(good) if good else nothing
         places = np.array(rows, np.int64)

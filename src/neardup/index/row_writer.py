@@ -142,11 +142,11 @@ class RowWriter:
         """The state of each id; OTHER also where it comes a second time in the batch."""
         states = self._store.version.states(IdColumn(batch.column), batch.contents)
         if len(set(batch.ids)) < len(batch.ids):
-            known: set[Id] = set()
+            names: set[Id] = set()
             for at, each in enumerate(batch.ids):
-                if each in known:
+                if each in names:
                     states[at] = OTHER
-                known.add(each)
+                names.add(each)
         return states
 
     def _offer_new(self, batch: Batch, states: Any, begin: int, end: int) -> list[Answer]:
@@ -226,8 +226,8 @@ class RowWriter:
 
     def add_one(self, identity: Id, one: Content, attachment: bytes | None) -> None:
         """Store one document, replacing the version of its id, which is as callers give it."""
-        known = stored_id(identity, self._store.version.id_kind)
-        self._put(known, one, attachment, self._store.version.place(known))
+        key = stored_id(identity, self._store.version.id_kind)
+        self._put(key, one, attachment, self._store.version.place(key))
 
     def add_many(
         self, column: IdColumn, many: Any, kept: list[bytes | None] | None = None,

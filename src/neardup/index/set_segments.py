@@ -122,8 +122,8 @@ class SetArrays:
     @property
     def rows(self) -> SetRows | None:
         """The rows from which the arrays will be made; None if they are made."""
-        given = self._of
-        return None if given is None else given[0]
+        source = self._of
+        return None if source is None else source[0]
 
     @property
     def by_name(self) -> dict[str, Any]:
@@ -134,16 +134,16 @@ class SetArrays:
                     rows, settings = self._of
                     self._take(arrays_of([rows], settings))
                     self._of = None  # last: a thread that sees no rows finds arrays
-        return self._made
+        return self._arrays
 
     def _take(self, arrays: dict[str, Any]) -> None:
         from neardup.kernels.index.sets import Order
         from neardup.kernels.index.similar import stored_sets
 
-        made = {name: frozen(array) for name, array in arrays.items()}
-        self.order = Order(made["order_keys"], made["order_ranks"])
-        self.places = stored_sets(made)
-        self._made = made
+        frozen_arrays = {name: frozen(array) for name, array in arrays.items()}
+        self.order = Order(frozen_arrays["order_keys"], frozen_arrays["order_ranks"])
+        self.places = stored_sets(frozen_arrays)
+        self._arrays = frozen_arrays
 
 
 class SetSegment(SegmentRows):
@@ -172,7 +172,7 @@ class SetSegment(SegmentRows):
     ) -> None:
         """Take them."""
         super().__init__(ids, numbers, dead, file, changed)
-        self._made = made
+        self._arrays = made
         self._ranked = RankedSets()
 
     @classmethod
@@ -191,29 +191,29 @@ class SetSegment(SegmentRows):
     @property
     def arrays(self) -> dict[str, Any]:
         """The arrays by name."""
-        return self._made.by_name
+        return self._arrays.by_name
 
     @property
     def places(self) -> Any:
         """The addresses of the searched arrays, as `search_sets` takes them."""
         self.make_ready()
-        return self._made.places
+        return self._arrays.places
 
     @property
     def order(self) -> Order:
         """The order of features."""
         self.make_ready()
-        return self._made.order
+        return self._arrays.order
 
     @property
     def is_ready(self) -> bool:
         """See SegmentRows."""
-        return self._made.rows is None
+        return self._arrays.rows is None
 
     def make_ready(self) -> None:
         """See SegmentRows."""
         if not self.is_ready:
-            _ = self._made.by_name
+            _ = self._arrays.by_name
 
     def write(
         self,
@@ -244,9 +244,9 @@ class SetSegment(SegmentRows):
 
     def contents(self, rows: Rows) -> Sets:
         """The features of some rows (int64)."""
-        given = self._made.rows
-        if given is not None:
-            return given.sets.take(given.set_of[rows])
+        taken_rows = self._arrays.rows
+        if taken_rows is not None:
+            return taken_rows.sets.take(taken_rows.set_of[rows])
         return self.sets.take(self.arrays["set_of"][rows].astype(np.int64))
 
     def nearest(self, features: Hashes, ranking: Ranking, n: int, floor: float) -> HitRows:
@@ -270,14 +270,14 @@ class SetSegment(SegmentRows):
             rows = members[np.repeat(begins, taken) + within].astype(np.int64)
             cut = int(counts.sum() - taken.sum())
             return self._living(np.repeat(queries, taken), rows, np.repeat(scores, taken), cut)
-        known: dict[int, Any] = {}
+        result: dict[int, Any] = {}
         parts, cut = [_NONE], 0
         for number in numbers.tolist():
-            if number not in known:
+            if number not in result:
                 every = members[starts[number] : starts[number + 1]].astype(np.int64)
-                known[number] = every[self.alive(every)]
-            parts.append(known[number][:most])
-            cut += max(0, len(known[number]) - most)
+                result[number] = every[self.alive(every)]
+            parts.append(result[number][:most])
+            cut += max(0, len(result[number]) - most)
         taken = np.array([len(part) for part in parts[1:]], np.int64)
         return HitRows(
             np.repeat(queries, taken), np.concatenate(parts), np.repeat(scores, taken), cut
@@ -293,9 +293,9 @@ class SetSegment(SegmentRows):
         """The rows that are not removed, with all sets."""
         stop_if_abandoned()
         self.verify()
-        given = self._made.rows
-        if given is not None:
-            sets, set_of = given.sets, given.set_of
+        rows = self._arrays.rows
+        if rows is not None:
+            sets, set_of = rows.sets, rows.set_of
         else:
             sets, set_of = self.sets, self.arrays["set_of"].astype(np.int64)
         if not self.removed:
@@ -505,11 +505,11 @@ class TailFeatures(TailRows):
         sets = self.sets(count)
         if ranking.weights is None:
             return ranking.sums(sets)
-        known = self._sums
-        if len(known) < count:
-            new = Sets(sets.features, frozen(sets.offsets[len(known) :]))
-            known = self._sums = np.concatenate([known, ranking.sums(new)])
-        return known[:count]
+        sums = self._sums
+        if len(sums) < count:
+            new = Sets(sets.features, frozen(sets.offsets[len(sums) :]))
+            sums = self._sums = np.concatenate([sums, ranking.sums(new)])
+        return sums[:count]
 
     def search(self, queries: Sets, count: int, similarity: float) -> tuple[Any, Any, Any]:
         """Queries, matching rows among the first `count`, removed ones too, and similarities."""

@@ -312,8 +312,8 @@ class Tail(Generic[R]):
 
     def rows_of(self, ids: list[Id]) -> dict[int, int]:
         """The rows of those ids that living documents have, by the position of the id."""
-        known = self.rows.places
-        rows = {at: self.find(each) for at, each in enumerate(ids) if each in known}
+        places = self.rows.places
+        rows = {at: self.find(each) for at, each in enumerate(ids) if each in places}
         return {at: row for at, row in rows.items() if row >= 0}
 
     def is_dead(self, row: int) -> bool:

@@ -344,16 +344,16 @@ class Version(Generic[M]):
             here = here[self.segments[i].alive(rows[here])]
             places.put(here, i, rows[here])
         if self.tail.living:
-            known = self.tail.rows_of(column.values.to_pylist())
-            rows = np.array([*known.values()], np.int64)
-            places.put(np.array([*known], np.int64), len(self.segments), rows)
+            in_tail = self.tail.rows_of(column.values.to_pylist())
+            rows = np.array([*in_tail.values()], np.int64)
+            places.put(np.array([*in_tail], np.int64), len(self.segments), rows)
         return places
 
     def _ids_before_tail(self) -> IdColumns:
         """The ids of the segments, which the tail caches as long as these stay."""
-        known = self.tail.rows.ids_before
-        if known is not None and known[0] is self.segments:
-            columns: IdColumns = known[1]
+        counts = self.tail.rows.ids_before
+        if counts is not None and counts[0] is self.segments:
+            columns: IdColumns = counts[1]
             return columns
         columns = IdColumns([each.ids for each in self.segments])
         self.tail.rows.ids_before = self.segments, columns
@@ -545,8 +545,8 @@ class Version(Generic[M]):
                     part.ids[first : len(part)] if part is self.tail else part.ids.values[first:]
                 )
                 (rows,) = IdColumns([ids]).rows_of(IdColumn(id_array(column)))
-                known = first + np.flatnonzero(rows >= 0)
-                numbers.append(part.numbers[known[part.alive(known)]])
+                places = first + np.flatnonzero(rows >= 0)
+                numbers.append(part.numbers[places[part.alive(places)]])
         return np.concatenate(numbers)
 
 

@@ -250,17 +250,17 @@ def _texts_in(folder: DataFolder) -> tuple[list[str], list[int], str]:
         DataError: If one is missing, or they are of several runs.
     """
     names = sorted(folder.list_files(glob_pattern="*.arrow"))
-    sizes, made = [], set()
+    sizes, folders = [], set()
     for name in names:
         with folder.open(name, "rb") as file:
             size, about = _size_of(file)
         sizes.append(size)
-        made.add((about.get(_TASKS, b"").decode(), about.get(_PRESET, b"").decode()))
+        folders.add((about.get(_TASKS, b"").decode(), about.get(_PRESET, b"").decode()))
     if not names:
         raise DataError(f"{folder.path} has no texts: run NeardupTexts with this output folder")
-    if len(made) > 1:
+    if len(folders) > 1:
         raise DataError(f"the files of {folder.path} are of several runs: empty the folder")
-    tasks, preset = made.pop()
+    tasks, preset = folders.pop()
     if names != [f"{rank:06d}.arrow" for rank in range(int(tasks or 0))]:
         raise DataError(
             f"{folder.path} has {len(names)} files of {tasks or 'unknown'} tasks: run the missing"

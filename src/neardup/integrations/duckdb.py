@@ -43,12 +43,12 @@ def register(
         >>> con.execute("select simhash64('one two') = simhash64('One, two!')").fetchone()
         (True,)
     """
-    made = recipe_of(recipe)
-    if made.bits > _MOST_BITS:
-        raise UsageError(f"the recipe has {made.bits} bits, and {name} gives at most 64: use fewer")
+    own = recipe_of(recipe)
+    if own.bits > _MOST_BITS:
+        raise UsageError(f"the recipe has {own.bits} bits, and {name} gives at most 64: use fewer")
 
     def computed(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-        values = fingerprints(texts, made)
+        values = fingerprints(texts, own)
         codes, empty = np.ma.getdata(values)[:, 0], np.ma.getmaskarray(values)[:, 0]
         return pa.chunked_array([pa.array(codes, pa.uint64(), mask=empty)])
 

@@ -100,13 +100,13 @@ class ExpressionNamespace:
         words = recipe_of(recipe).words
         kind = pl.UInt64() if words == 1 else pl.Array(pl.UInt64, words)
 
-        def made(texts: pl.Series) -> pl.Series:
+        def fingerprints_of(texts: pl.Series) -> pl.Series:
             values = fingerprints(texts, recipe)
             codes, empty = np.ma.getdata(values), np.ma.getmaskarray(values)[:, 0]
-            given = pl.Series(texts.name, codes[:, 0] if words == 1 else codes, kind)
-            return given.set(pl.Series(empty), None) if words == 1 else _without(given, empty)
+            series = pl.Series(texts.name, codes[:, 0] if words == 1 else codes, kind)
+            return series.set(pl.Series(empty), None) if words == 1 else _without(series, empty)
 
-        return self._expression.map_batches(made, return_dtype=kind, is_elementwise=True)
+        return self._expression.map_batches(fingerprints_of, return_dtype=kind, is_elementwise=True)
 
 
 def _without(values: pl.Series, empty: Any) -> pl.Series:

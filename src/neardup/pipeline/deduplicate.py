@@ -333,20 +333,20 @@ def dedup_texts(
     watch = Stopwatch(Quiet())
     watch.begin("read")
     read = read or ReadOptions(**choice.reading)
-    given = InMemory(source, read)
+    in_memory = InMemory(source, read)
     with Reader([""], rule, limits, keep=choice.keep) as reader:
-        for batch in given.batches:
+        for batch in in_memory.batches:
             reader.add(0, batch)
         documents = reader.finish()
         watch.begin("match")
         decision = match(documents, rule, choice, limits)
         decision, notes = with_decisions(decision, documents, rule, choice, limits)
-        table = duplicates_table(documents, decision, given.addresses)
-    outcome = Outcome(documents, decision, rule, choice, limits, given.rejected)
-    summary = summarise(outcome, watch, [], (given.notes + notes, given.warnings))
-    kept, cluster = given.of_all_rows(decision)
-    inputs = Inputs(given.batches, given.rejected)
-    origin = Origin(decision, given.addresses, rule, choice, read, limits, inputs)
+        table = duplicates_table(documents, decision, in_memory.addresses)
+    outcome = Outcome(documents, decision, rule, choice, limits, in_memory.rejected)
+    summary = summarise(outcome, watch, [], (in_memory.notes + notes, in_memory.warnings))
+    kept, cluster = in_memory.of_all_rows(decision)
+    inputs = Inputs(in_memory.batches, in_memory.rejected)
+    origin = Origin(decision, in_memory.addresses, rule, choice, read, limits, inputs)
     return DedupResult(kept, cluster, table, summary, origin)
 
 

@@ -402,13 +402,13 @@ def fingerprints_of_numbers(texts: Any, names: Any, bits: int) -> Any:
 
 def _check_texts(name: str, texts: Any) -> None:
     """Refuse a column of fingerprints: their digits are not text."""
-    given = pc.filter(texts, pc.greater(pc.utf8_length(texts), 0))
-    long = pc.match_substring_regex(given, r"^\s*-?\d{15,}\s*$")
-    plain = pc.match_substring_regex(given, r"^\s*-?\d+\s*$")
-    if len(given) and 2 * pc.sum(long).as_py() > len(given) == pc.sum(plain).as_py():
+    nonempty = pc.filter(texts, pc.greater(pc.utf8_length(texts), 0))
+    long = pc.match_substring_regex(nonempty, r"^\s*-?\d{15,}\s*$")
+    plain = pc.match_substring_regex(nonempty, r"^\s*-?\d+\s*$")
+    if len(nonempty) and 2 * pc.sum(long).as_py() > len(nonempty) == pc.sum(plain).as_py():
         raise UsageError(
-            f"{name}: the texts are whole numbers such as {given[0].as_py()!r:.40}, which look like"
-            " fingerprints: name their field with --fingerprint-field, not --text"
+            f"{name}: the texts are whole numbers such as {nonempty[0].as_py()!r:.40}, which look"
+            " like fingerprints: name their field with --fingerprint-field, not --text"
         )
 
 

@@ -96,8 +96,8 @@ def filter_lines(
         if lines:
             names: Any = list(range(number, number + len(lines)))
             if read.id is not None:
-                given = pa.array([line.identity for line in lines], pa.large_string())
-                names = ids_of_kind(given, index.id_kind)
+                ids = pa.array([line.identity for line in lines], pa.large_string())
+                names = ids_of_kind(ids, index.id_kind)
             number += len(lines)
             with index.transaction() as t:
                 prepared = t.prepare(names, [line.text for line in lines])

@@ -52,7 +52,7 @@ def index_of_files(
     with tempfile.TemporaryDirectory(prefix="neardup-", dir=limits.tmp) as folder:
         path = str(Path(folder, "reference"))
         plain = replace(read, within=None, number=None, skip_errors=False)
-        with _made(path, rule) as index:
+        with _index_of(path, rule) as index:
             done = add_files(index, paths, plain, progress=progress, format_name=read.input_format)
         if done.replaced:
             raise DataError(
@@ -62,7 +62,7 @@ def index_of_files(
         yield path
 
 
-def _made(path: str, rule: Rule) -> DurableIndex:
+def _index_of(path: str, rule: Rule) -> DurableIndex:
     from neardup.index.durable import DurableIndex
 
     if rule.distance is None:

@@ -62,8 +62,8 @@ class Origin:
         every = self.addresses.of(rows).cast(pa.large_string())
         places = pc.index_in(pa.array(sorted(names), pa.large_string()), value_set=every)
         texts = pa.chunked_array([each.texts for each in self.inputs.batches])
-        known = zip(sorted(names), places.to_pylist(), strict=True)
-        return {name: texts[row].as_py() for name, row in known if row is not None}
+        places_of = zip(sorted(names), places.to_pylist(), strict=True)
+        return {name: texts[row].as_py() for name, row in places_of if row is not None}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -229,8 +229,8 @@ class DedupResult:
         from neardup.pipeline.report.drawings import plot_of
 
         decision = self.origin.decision
-        known = None if decision.similarity is None else decision.similarity[~decision.kept]
-        return plot_of(kind, self.cluster, known)
+        similarities = None if decision.similarity is None else decision.similarity[~decision.kept]
+        return plot_of(kind, self.cluster, similarities)
 
     def _decision(self, count: int) -> Decision:
         decision = self.origin.decision

@@ -101,14 +101,14 @@ class _Side:
         check_documents(texts)
         self.source, self.read = as_arrow(texts, read.fields), read
         self._reader = Reader([""], rule, limits)
-        given = InMemory(self.source, replace(read, extract=read.extract or "none"))
+        in_memory = InMemory(self.source, replace(read, extract=read.extract or "none"))
         if read.extract is None:
-            warn_of_markup(*(batch.texts for batch in given.batches))
+            warn_of_markup(*(batch.texts for batch in in_memory.batches))
         with ExitStack() as stack:
             stack.enter_context(self._reader)
-            for batch in given.batches:
+            for batch in in_memory.batches:
                 self._reader.add(0, batch)
-            self.rows, self.documents = given.rows, self._reader.finish()
+            self.rows, self.documents = in_memory.rows, self._reader.finish()
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:

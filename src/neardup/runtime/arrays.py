@@ -99,13 +99,13 @@ def _of_bytes(kind: Any) -> Any:
         pa.string_view(): pa.binary_view(),
     }
     if types.is_dictionary(kind):
-        made = pa.dictionary(kind.index_type, _of_bytes(kind.value_type), kind.ordered)
+        result = pa.dictionary(kind.index_type, _of_bytes(kind.value_type), kind.ordered)
     elif types.is_struct(kind):
         fields = [kind.field(i) for i in range(kind.num_fields)]
-        made = pa.struct([field.with_type(_of_bytes(field.type)) for field in fields])
+        result = pa.struct([field.with_type(_of_bytes(field.type)) for field in fields])
     elif types.is_list(kind) or types.is_large_list(kind):
         make = pa.list_ if types.is_list(kind) else pa.large_list
-        made = make(kind.value_field.with_type(_of_bytes(kind.value_type)))
+        result = make(kind.value_field.with_type(_of_bytes(kind.value_type)))
     else:
-        made = plain.get(kind, kind)
-    return kind if made == kind else made
+        result = plain.get(kind, kind)
+    return kind if result == kind else result

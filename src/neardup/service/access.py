@@ -109,9 +109,9 @@ class Access:
 
     def rights(self, key: bytes) -> set[Right]:
         """The rights of a key; none if the service does not know it."""
-        given = _digest(key)
+        key_digest = _digest(key)
         # All keys are compared, each in constant time: how long it takes says nothing of any.
-        rights = {each for each, digest in self._keys if hmac.compare_digest(given, digest)}
+        rights = {each for each, digest in self._keys if hmac.compare_digest(key_digest, digest)}
         return {"read", "write"} if "write" in rights else rights
 
     def _check_key(self, headers: dict[bytes, bytes], right: Right) -> None:
@@ -164,12 +164,12 @@ def _digest(key: bytes) -> bytes:
 
 def _key_in(authorization: bytes) -> bytes:
     """The key of a client, or of a browser, which sends it as a password; else nothing."""
-    scheme, _, given = authorization.partition(b" ")
+    scheme, _, key = authorization.partition(b" ")
     if scheme.lower() == b"bearer":
-        return given.strip()
+        return key.strip()
     if scheme.lower() == b"basic":
         try:
-            return base64.b64decode(given.strip(), validate=True).partition(b":")[2]
+            return base64.b64decode(key.strip(), validate=True).partition(b":")[2]
         except ValueError:
             pass
     return b""

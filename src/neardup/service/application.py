@@ -183,35 +183,36 @@ class Application:
                 if isinstance(result, Problem):
                     raise result
                 return Answer(_encode(result))
-            given = decoded(many, body)
-            if len(given) > self._limits.batch_rows:
+            documents = decoded(many, body)
+            if len(documents) > self._limits.batch_rows:
                 raise Problem(
                     "too-large",
-                    f"the array has {len(given):,} documents, and the limit is"
+                    f"the array has {len(documents):,} documents, and the limit is"
                     f" {self._limits.batch_rows:,}",
                 )
-            for number, row in enumerate(given, 1):  # a bad one refuses all, before any is written
+            # A bad one refuses all, before any is written.
+            for number, row in enumerate(documents, 1):
                 try:
                     rows.check(row)
                 except Problem as problem:
                     detail = f"document {number} of the array: {problem.detail}"
                     raise Problem(problem.name, detail) from None
-            return Answer(_encode([_line(each) for each in await self._in_cuts(rows, given)]))
+            return Answer(_encode([_line(each) for each in await self._in_cuts(rows, documents)]))
 
         return answer
 
-    async def _in_cuts(self, rows: Rows, given: list[Any] | Columns) -> list[Any]:
+    async def _in_cuts(self, rows: Rows, documents: list[Any] | Columns) -> list[Any]:
         """Answers of many rows, written in cuts."""
         limits = self._limits
-        size = limits.cut_rows if isinstance(given, list) else given.cut_rows(limits)
-        cuts = [given[at : at + size] for at in range(0, len(given), size)]
+        size = limits.cut_rows if isinstance(documents, list) else documents.cut_rows(limits)
+        cuts = [documents[at : at + size] for at in range(0, len(documents), size)]
         done = [await rows.answers(cut, is_cut=len(cuts) > 1) for cut in cuts]
         return [answer for answers in done for answer in answers]
 
     async def _arrow(self, rows: Rows, body: bytes) -> Answer:
         loop = asyncio.get_running_loop()
-        given = await loop.run_in_executor(None, _given, rows, body)
-        answers = await self._in_cuts(rows, given)
+        documents = await loop.run_in_executor(None, _documents_of, rows, body)
+        answers = await self._in_cuts(rows, documents)
         return Answer(await loop.run_in_executor(None, arrow_stream, answers), ARROW)
 
     def _whole_of(self, call: Callable[[bytes], Awaitable[Any]]) -> Any:
@@ -284,7 +285,7 @@ def _shown(show: Callable[[], Answer]) -> Callable[[Request], Awaitable[Answer]]
     return answer
 
 
-def _given(rows: Rows, body: bytes) -> list[Any] | Columns:
+def _documents_of(rows: Rows, body: bytes) -> list[Any] | Columns:
     """The documents of an Arrow stream: its columns where that is all there is to them."""
     table = arrow_table(body)
     columns = rows.columns(table)
@@ -309,9 +310,9 @@ async def _refuse(request: Request, problem: Problem) -> None:
 
 def _request_id(headers: dict[bytes, bytes]) -> bytes | None:
     """The client's own, if it is short and can be printed."""
-    given = headers.get(b"x-request-id")
-    if given and len(given) <= 100 and given.isascii() and given.decode().isprintable():
-        return given
+    value = headers.get(b"x-request-id")
+    if value and len(value) <= 100 and value.isascii() and value.decode().isprintable():
+        return value
     return None
 
 

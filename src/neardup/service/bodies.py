@@ -66,13 +66,13 @@ def media_type(headers: dict[bytes, bytes]) -> bytes:
     Raises:
         Problem: For another one.
     """
-    given = headers.get(b"content-type", b"")
-    if given == JSON:
+    value = headers.get(b"content-type", b"")
+    if value == JSON:
         return JSON
-    bare = given.partition(b";")[0].strip().lower()
+    bare = value.partition(b";")[0].strip().lower()
     bare = _ALIASES.get(bare, bare)
     if bare not in {JSON, NDJSON, ARROW}:
-        name = given[:100].decode("latin-1")
+        name = value[:100].decode("latin-1")
         raise Problem(
             "media-type", f"Content-Type is {name!r}: send 'application/json'", closes=True
         )

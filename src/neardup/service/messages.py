@@ -204,9 +204,9 @@ def as_document(row: Document | Query | Nearest | First, terms: Terms) -> Any:
     forms = (text is not UNSET) + (features is not UNSET) + (value is not UNSET)
     form = "text" if text is not UNSET else "fingerprint" if features is UNSET else "features"
     if forms != 1 or form not in terms.takes:
-        given = [name for name in _FORMS if getattr(row, name) is not UNSET]
+        names = [name for name in _FORMS if getattr(row, name) is not UNSET]
         raise _invalid(
-            f"a document has {' and '.join(given) or 'nothing'}: give exactly one of"
+            f"a document has {' and '.join(names) or 'nothing'}: give exactly one of"
             f" {', '.join(terms.takes)}, which this index takes"
         )
     if text is not UNSET:
@@ -224,8 +224,8 @@ def as_document(row: Document | Query | Nearest | First, terms: Terms) -> Any:
 
 def check_reach(row: Query | First, terms: Terms) -> None:
     """Refuse a query for more than the index was made for; Problem says so."""
-    given = {"similarity": row.similarity, "distance": row.distance}
-    for name, value in given.items():
+    limits = {"similarity": row.similarity, "distance": row.distance}
+    for name, value in limits.items():
         if value is UNSET:
             continue
         if name != terms.by:

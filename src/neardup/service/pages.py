@@ -138,7 +138,7 @@ def _answer(index: DurableIndex, text: str) -> str:
         cards = "".join(_card(index, text, hit, number) for number, hit in enumerate(hits, 1))
         more = f" The closest {len(hits)} are shown." if hits.total > len(hits) else ""
         near = f"<p><b>{count(hits.total)}</b> near it ({_question(index)}).{more}</p>{cards}"
-    return f'<section id="near"><h2>Near it</h2>{near}</section>{_made(explained)}'
+    return f'<section id="near"><h2>Near it</h2>{near}</section>{_explanation_section(explained)}'
 
 
 def _question(index: DurableIndex) -> str:
@@ -155,8 +155,8 @@ def _card(index: DurableIndex, text: str, hit: tuple[Any, float], number: int) -
     try:
         content = index.content(identity)
         if isinstance(content, str):
-            known = closeness if index.by == "similarity" else None
-            pair = pair_of_texts(names, (text, content), recipe, similarity=known)
+            similarity = closeness if index.by == "similarity" else None
+            pair = pair_of_texts(names, (text, content), recipe, similarity=similarity)
             return card(pair, number)
         if index.by == "similarity":
             query, stored = index.sets_of([text]).of(0), index.features(identity)
@@ -179,7 +179,7 @@ def _card(index: DurableIndex, text: str, hit: tuple[Any, float], number: int) -
 _NOT_KEPT: Final = "The index keeps no texts (--store text does), so no words can be shown."
 
 
-def _made(explained: Explanation) -> str:
+def _explanation_section(explained: Explanation) -> str:
     """Features, weights and bits of a text."""
     heads = ("feature", "occurs", "weight")
     lines = [

@@ -181,14 +181,14 @@ class _Connection:
         task.add_done_callback(self._writes.discard)
         return task
 
-    def _check(self, name: bytes, right: Right, given: list[bytes], count: int | None) -> None:
+    def _check(self, name: bytes, right: Right, arguments: list[bytes], count: int | None) -> None:
         """Refuse a command that may not be given now, or not like this; Problem says why."""
         if right not in self._rights:
             which = "key-only-reads" if self._rights else "key-missing"
             raise Problem(which, "send AUTH with a key that may")
         if name == b"INFO":
             return
-        if len(given) < 2 or (count is not None and len(given) != count + 1):
+        if len(arguments) < 2 or (count is not None and len(arguments) != count + 1):
             raise Problem("invalid-document", f"wrong number of arguments for {_text(name)}")
         if not self._service.is_open:
             raise Problem("not-ready", "the service is starting")

@@ -46,14 +46,16 @@ __all__ = ["serve"]
 _log: Final = logging.getLogger("neardup.service")
 
 
-def serve(folder: str | Path, settings: Settings, tell: Callable[[str], None], **made: Any) -> None:
+def serve(
+    folder: str | Path, settings: Settings, tell: Callable[[str], None], **index_settings: Any
+) -> None:
     """Serve the index in a folder until a signal comes.
 
     Args:
         folder: Of the index.
         settings: How.
         tell: Takes the line that says where it listens.
-        made: Settings of a new index, as for DurableIndex.open.
+        index_settings: Settings of a new index, as for DurableIndex.open.
 
     Raises:
         UsageError, DataError, FileError: If it cannot be.
@@ -65,7 +67,7 @@ def serve(folder: str | Path, settings: Settings, tell: Callable[[str], None], *
         resp = None
         if settings.resp is not None:
             resp = stack.enter_context(listening("--resp", settings.host, settings.resp))
-        index = DurableIndex.open(folder, readonly=settings.readonly, **made)
+        index = DurableIndex.open(folder, readonly=settings.readonly, **index_settings)
         uvloop.run(_run(index, settings, access, listener, resp, tell))
 
 

@@ -167,18 +167,20 @@ class Service:
 
     async def compare(self, body: bytes) -> Any:
         """The similarity of two texts, by the recipe of the index."""
-        given = decoded(_compared, body)
+        request = decoded(_compared, body)
         return await self._computed(
-            lambda: compare(given.a, given.b, self._index.recipe).to_dict(), given.a, given.b
+            lambda: compare(request.a, request.b, self._index.recipe).to_dict(),
+            request.a,
+            request.b,
         )
 
     async def explain(self, body: bytes) -> Any:
         """The explanation of the fingerprint of a text, or of a pair of texts."""
-        given = decoded(_explained, body)
-        other = None if given.other is UNSET else given.other
+        request = decoded(_explained, body)
+        other = None if request.other is UNSET else request.other
         return await self._computed(
-            lambda: explain(given.text, other, self._index.recipe).to_dict(),
-            given.text,
+            lambda: explain(request.text, other, self._index.recipe).to_dict(),
+            request.text,
             other or "",
         )
 

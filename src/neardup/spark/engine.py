@@ -192,8 +192,8 @@ class Engine:
             frame = mapped(frame, partial(to.sender, parts=self.parts), to.schema)
         if to is not None:
             frame = frame.repartition(1) if to == "one" else frame.repartition(self.parts, "p")
-        made = mapped(frame, worker, schema)
-        return self.keep(made, keep, schema) if keep else made
+        result = mapped(frame, worker, schema)
+        return self.keep(result, keep, schema) if keep else result
 
     def keep(self, frame: Frame, name: str, schema: str) -> Frame:
         """Write a frame to the work folder, and read it from there from now on."""

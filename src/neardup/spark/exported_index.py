@@ -70,27 +70,27 @@ def export_index(index: str | PathLike[str], path: str | PathLike[str]) -> int:
             rule = Rule(kind.similarity, measure=kind.measure, recipe=recipe)
         else:
             rule = Rule(distance=min(kind.distance, recipe.bits - 1), recipe=recipe)
-    known = ReferenceIndex(Against(str(index)), rule, Choice(), ReadOptions())
+    reference = ReferenceIndex(Against(str(index)), rule, Choice(), ReadOptions())
     try:
-        return write_past(known, recipe, str(path))
+        return write_past(reference, recipe, str(path))
     finally:
-        known.close()
+        reference.close()
 
 
-def write_past(known: ReferenceIndex, recipe: Recipe, path: str) -> int:
+def write_past(reference: ReferenceIndex, recipe: Recipe, path: str) -> int:
     """Write the documents of an index as SCHEMA; some are held at a time.
 
     Raises:
         UsageError: As `export_index`.
     """
     metadata = {}
-    if known.is_similar:
-        index: Any = known.index
+    if reference.is_similar:
+        index: Any = reference.index
         metadata = {SIMILARITY: repr(index.similarity).encode(), MEASURE: index.measure.encode()}
     with OutputSet() as outputs:
         writer = PastWriter(outputs.create(path), recipe, metadata)
         try:
-            for names, codes, features in known.documents():
+            for names, codes, features in reference.documents():
                 data = pa.nulls(len(names), pa.binary())
                 if features is not None:
                     ends = np.append(0, np.cumsum([len(each) for each in features]))
@@ -144,19 +144,19 @@ def import_index(path: str | PathLike[str], index: str | PathLike[str], distance
     kind: dict[str, Any] = {"distance": distance, "store": "features" if has_features else "none"}
     if is_similar:
         kind = {"similarity": float(metadata[SIMILARITY]), "measure": metadata[MEASURE].decode()}
-    with DurableIndex.create(index, recipe=recipe, **kind) as made:
+    with DurableIndex.create(index, recipe=recipe, **kind) as target:
         for batch in past_batches(str(path)):
             features: list[Any] = []
             if has_features:
                 values, ends = flat(batch.column("features"))
                 features = np.split(values, ends[1:-1])
             if is_similar:
-                made.add(batch.column("id"), features)
+                target.add(batch.column("id"), features)
                 continue
             codes = flat(batch.column("codes"))[0].reshape(len(batch), -1)
-            made.add(batch.column("id"), codes, *([features] if features else []))
-        made.commit()
-        return len(made)
+            target.add(batch.column("id"), codes, *([features] if features else []))
+        target.commit()
+        return len(target)
 
 
 def question_of_file(path: str) -> Question | None:
@@ -219,7 +219,7 @@ def numbered_past(numbered: Frame, documents: Frame) -> tuple[Frame, Frame]:
     """Let documents of a DataFrame (`number` and `id`; DOCUMENTS) have come before."""
     ids = numbered.selectExpr(f"number + {PAST} AS number", "id")
     columns = [name.split()[0] for name in DOCUMENTS.split(", ")]
-    made = documents.selectExpr(*(
+    renumbered = documents.selectExpr(*(
         f"number + {PAST} AS number" if name == "number" else name for name in columns
     ))  # fmt: skip
-    return ids, made
+    return ids, renumbered

@@ -123,12 +123,12 @@ def metadata_of(path: str) -> tuple[Recipe, dict[bytes, bytes]]:
     if RECIPE not in metadata:
         raise DataError(f"{path} was not written by export_index: it names no recipe")
     seal = _seal_of(path, metadata)
-    known = {
+    settings = {
         name: metadata[name] for name in (RECIPE, BITS, SIMILARITY, MEASURE) if name in metadata
     }
-    if seal is not None and seal["told"] != _sum_of(known):
+    if seal is not None and seal["told"] != _sum_of(settings):
         raise _damaged(path, "its metadata have another checksum")
-    return Recipe.from_json(metadata[RECIPE]), known
+    return Recipe.from_json(metadata[RECIPE]), settings
 
 
 def past_batches(path: str) -> Iterator[pa.RecordBatch]:

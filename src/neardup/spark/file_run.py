@@ -79,12 +79,12 @@ def dedup_files(
         DataError, FileError: As one machine.
         NeardupError: If the engine fails.
     """
-    settings, given = Settings.of(rule, choice, read.within), read.input_format
+    settings, input_format = Settings.of(rule, choice, read.within), read.input_format
     place = place or Place()
     check_master(place.master)
     watch = Stopwatch(progress or Quiet())
     with ExitStack() as stack:
-        sources = open_sources(paths, None, given)
+        sources = open_sources(paths, None, input_format)
         for source in sources:
             stack.callback(source.close)
         written = stack.enter_context(OutputSet(x for source in sources for x in source.paths))
@@ -102,7 +102,7 @@ def dedup_files(
         engine = Engine(session, work, parts_for(place, bytes_of(sources)))
         kinds = kinds_of(outputs, choice)
         watch.begin("read")
-        inputs = read_inputs(engine, sources, (read, given), rule, choice, (folder, kinds))
+        inputs = read_inputs(engine, sources, (read, input_format), rule, choice, (folder, kinds))
         watch.begin("match")
         names, past = inputs.documents.selectExpr("number", "address AS id"), None
         if against is not None:
@@ -111,7 +111,7 @@ def dedup_files(
         decided = decide(engine, inputs.documents, settings, past).decided
         watch.begin("write")
         rows = named(decided, names, with_via="via" in kinds)
-        write_decided(engine, inputs, rows, (read, given), (folder, kinds))
+        write_decided(engine, inputs, rows, (read, input_format), (folder, kinds))
         total = inputs.counts | _decided_counts(decided)
         publish(engine, folder, (inputs.parts, kinds), outputs, written)
     summary = _summary(total, inputs, outputs, (rule, choice), written.replaced)
@@ -134,11 +134,11 @@ def _past_path(folder: str) -> str:
 
 def _ship_index(against: str, rule: Rule, choice: Choice, read: ReadOptions, path: str) -> None:
     """Write the index's documents where the workers see them."""
-    known = ReferenceIndex(Against(against), rule, choice, read)
+    reference = ReferenceIndex(Against(against), rule, choice, read)
     try:
-        write_past(known, rule.recipe, path)
+        write_past(reference, rule.recipe, path)
     finally:
-        known.close()
+        reference.close()
 
 
 def check_inputs(sources: Sequence[Source]) -> None:

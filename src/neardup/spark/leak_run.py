@@ -79,7 +79,7 @@ def decontaminate_files(
         DataError, FileError: As one machine.
         NeardupError: If the engine fails.
     """
-    place, given = place or Place(), read.input_format
+    place, input_format = place or Place(), read.input_format
     _check(outputs)
     check_master(place.master)
     limits, watch = Limits(tmp=place.tmp), Stopwatch(progress or Quiet())
@@ -87,7 +87,7 @@ def decontaminate_files(
     written_there = replace(outputs.of_run(), duplicates=None)
     kinds = tuple(x for x in ("kept", "rejects") if getattr(written_there, x) is not None)
     with ExitStack() as stack:
-        sources = open_sources(paths, None, given)
+        sources = open_sources(paths, None, input_format)
         for source in sources:
             stack.callback(source.close)
         watch.begin("questions")
@@ -109,7 +109,7 @@ def decontaminate_files(
         make_folders(folder, kinds)
         files, parts = frame_of_files(engine, sources)
         step = partial(
-            search_files, how=(read, given), against=against, folder=folder,
+            search_files, how=(read, input_format), against=against, folder=folder,
             counts_documents=benchmarks.common is not None, has_rejects="rejects" in kinds,
         )  # fmt: skip
         searched = engine.step(files, step, SEARCHED, keep="searched")
@@ -123,7 +123,7 @@ def decontaminate_files(
             rows = [(number, True) for number in sorted(tally.documents)]
             decided = engine.session.createDataFrame(rows, "number long, dropped boolean")
             there = Inputs(sources, files, parts, searched, {}, notes, warnings)
-            write_decided(engine, there, decided, (read, given), (folder, kinds))
+            write_decided(engine, there, decided, (read, input_format), (folder, kinds))
         if outputs.found is not None:
             leak_rows = found_rows(findings, benchmark)
             write_table(written, outputs.found, FOUND, leak_rows, csv_safe=outputs.csv_safe)

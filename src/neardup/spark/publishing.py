@@ -156,13 +156,13 @@ def write_decided(
     """
     folder, kinds = to
     columns = [part.rsplit(" ", 1) for part in DECIDED.split(", ")]
-    given = {"p": "shiftright(number, 40)"} | {name: name for name in decided.columns}
+    values_of = {"p": "shiftright(number, 40)"} | {name: name for name in decided.columns}
     heads = {"p": "rank", **{name: name for name in inputs.files.columns if name != "rank"}}
     heads |= {"number": "-1", "dropped": "false"}
     rows, files = (
         frame.selectExpr(*(f"CAST({values.get(name, 'NULL')} AS {kind}) AS {name}"
                            for name, kind in columns))
-        for frame, values in ((decided, given), (inputs.files, heads))
+        for frame, values in ((decided, values_of), (inputs.files, heads))
     )  # fmt: skip
     step = partial(write_files, folder=folder, read=how[0], input_format=how[1], kinds=kinds)
     engine.step(files.unionByName(rows), step, WRITTEN, to="p", keep="written")

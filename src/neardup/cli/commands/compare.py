@@ -37,7 +37,7 @@ def compare(
         bool, typer.Option("--words", help="Show the words that differ as well.")
     ] = False,
     json: shared.Json = False,
-    made: Recipe,
+    recipe: Recipe,
 ) -> None:
     """Show two documents' fingerprints, their distance, and the similarity of their features.
 
@@ -53,5 +53,5 @@ def compare(
     from neardup.fingerprinting.explanation import word_diff
 
     a, b = two_texts.two_texts(documents or [], text_a, text_b, reading)
-    comparison = compared(a, b, made, top=two_texts.tops(top))
+    comparison = compared(a, b, recipe, top=two_texts.tops(top))
     print_comparison(comparison, word_diff(a, b) if words else None, json)

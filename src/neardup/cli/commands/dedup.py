@@ -108,7 +108,7 @@ def dedup(
     ] = False,
     engine: shared.EngineName = "local",
     master: shared.Master = None,
-    made: Parts,
+    parts: Parts,
 ) -> None:
     """Remove near-duplicate documents; kept records stay byte for byte.
 
@@ -149,7 +149,7 @@ def dedup(
         )
     shared.check_json(json, output, clusters, duplicates, reading.rejects, report, summary)
     shared.check_folder(tmp)
-    preset = None if made.recipe is None else made.recipe.preset
+    preset = None if parts.recipe is None else parts.recipe.preset
     if preset is not None and (distance is None or verify is not None):
         raise UsageError(
             "--preset gives fingerprints only: pass --distance, without --similarity or --verify"
@@ -184,7 +184,7 @@ def dedup(
 
     choice = Choice(keep, policy, decisions, date_format)
     stored = None if index is None else partial(question_of_index, index)
-    rule = rule_of(made.question, similarity, distance, verify, measure, made.recipe, stored)
+    rule = rule_of(parts.question, similarity, distance, verify, measure, parts.recipe, stored)
     limits = Limits(memory_bytes(memory), tmp, workers, plan)
     read = reading.options(memory, within=within, **choice.reading)
     about = shared.report_options(report, report_from, source, summary)

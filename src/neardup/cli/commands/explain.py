@@ -38,7 +38,7 @@ def explain(
     top: two_texts.Tops = None,
     show: Annotated[int, typer.Option("--show", min=1, metavar="N", help="Features to show.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-    made: Recipe,
+    recipe: Recipe,
 ) -> None:
     """Show how a document's fingerprint comes about: features, weights, hash bits and sums.
 
@@ -52,13 +52,13 @@ def explain(
     from neardup.fingerprinting.explanation import explain as explained
 
     explanation: Explanation | PairExplanation
-    given = two_texts.texts(documents or [], text_a, text_b, reading)
-    if not given:
+    texts = two_texts.texts(documents or [], text_a, text_b, reading)
+    if not texts:
         raise UsageError("name a document: a file, or --text-a TEXT")
-    if len(given) == 1:
-        explanation = explained(given[0], recipe=made, show=show, top=two_texts.tops(top))
+    if len(texts) == 1:
+        explanation = explained(texts[0], recipe=recipe, show=show, top=two_texts.tops(top))
     else:
-        explanation = explained(given[0], given[1], made, show=show, top=two_texts.tops(top))
+        explanation = explained(texts[0], texts[1], recipe, show=show, top=two_texts.tops(top))
     if json:
         echo(json_format.dumps(explanation.to_dict()))
     else:

@@ -38,7 +38,7 @@ def fingerprint(
     workers: shared.Workers = None,
     memory: shared.RecordMemory = None,
     json: shared.Json = False,
-    made: Recipe,
+    recipe: Recipe,
 ) -> None:
     """Fingerprint documents; the recipe is stored with them.
 
@@ -61,7 +61,9 @@ def fingerprint(
 
     read = reading.options(memory)
     using = Limits(workers=workers)
-    warm_up(lambda: compute("one", made))
+    warm_up(lambda: compute("one", recipe))
     with progress() as shown:
-        summary = fingerprint_files(inputs, output, made, read, using, reading.rejects, shown, form)
+        summary = fingerprint_files(
+            inputs, output, recipe, read, using, reading.rejects, shown, form
+        )
     print_summary(summary, json)

@@ -38,7 +38,7 @@ def learn(
     reading: Reading,
     workers: shared.Workers = None,
     memory: shared.RecordMemory = None,
-    made: Recipe,
+    recipe: Recipe,
 ) -> None:
     """Count the documents that have each feature, in one pass and bounded memory.
 
@@ -49,7 +49,7 @@ def learn(
     from neardup.documents import open_sources
     from neardup.fingerprinting.document_frequencies import FrequencyLearner
 
-    learner = FrequencyLearner(made, limit, workers)
+    learner = FrequencyLearner(recipe, limit, workers)
     options = reading.options(memory)
     sources = open_sources(inputs, None, reading.input_format)
     try:

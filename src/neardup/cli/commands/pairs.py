@@ -89,8 +89,8 @@ def pairs(
     with progress() as shown:
         if clusters is not None:
             policy = policy or "greedy"
-            given = clusters, distance, plan, policy, limits, shown
-            summary = clusters_file(fingerprints, *given, csv_safe=csv_safe)
+            options = clusters, distance, plan, policy, limits, shown
+            summary = clusters_file(fingerprints, *options, csv_safe=csv_safe)
         else:
             assert output is not None  # noqa: S101  # checked above
             settings = output, distance, plan, limits, shown

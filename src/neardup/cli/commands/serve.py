@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from neardup.cli import options as shared
-from neardup.cli.commands.index.given import ExtractOfIndex, Folder
+from neardup.cli.commands.index.arguments import ExtractOfIndex, Folder
 from neardup.errors import UsageError
 
 __all__ = ["serve"]
@@ -93,8 +93,8 @@ def serve(
     """
     from neardup.cli.screen import echo
 
-    made = _made(folder, similarity, distance, question, store, readonly=readonly)
-    made["extract"] = extract
+    index_settings = _settings_of(folder, similarity, distance, question, store, readonly=readonly)
+    index_settings["extract"] = extract
     if age not in {"added", "seen"}:
         raise UsageError(f"--age is {age!r}: use added or seen")
     if max_age is None and age == "seen":
@@ -111,22 +111,22 @@ def serve(
             max_age=None if max_age is None else _age(max_age), age_from=age,
             log_requests=log_requests,
         )  # fmt: skip
-        run(folder, settings, echo, wait=shared.wait_seconds(wait), **made)
+        run(folder, settings, echo, wait=shared.wait_seconds(wait), **index_settings)
 
 
-def _made(
+def _settings_of(
     folder: str, similarity: float | None, distance: int | None, question: Path | None,
     store: str | None, *, readonly: bool,
 ) -> dict[str, object]:  # fmt: skip
     """The settings for an index that does not exist yet."""
     from neardup.fingerprinting.question import Question, question_for
 
-    given = [each for each in (similarity, distance, question) if each is not None]
-    if len(given) > 1:
+    rules = [each for each in (similarity, distance, question) if each is not None]
+    if len(rules) > 1:
         raise UsageError("--similarity, --distance and --question exclude each other: give one")
     there = Path(folder).is_dir() and any(Path(folder).iterdir())
-    if there or not given:
-        if not given and not there:
+    if there or not rules:
+        if not rules and not there:
             raise UsageError(
                 f"there is no index in {folder}: add --similarity 0.8, or make it with"
                 f" neardup index create {folder} --similarity 0.8"
@@ -144,8 +144,8 @@ def _made(
     return {"distance": distance, "recipe": Recipe(), "store": store}
 
 
-def _age(given: str) -> float:
-    seconds = shared.seconds_of("--max-age", given, "30d")
+def _age(text: str) -> float:
+    seconds = shared.seconds_of("--max-age", text, "30d")
     if not seconds:
-        raise UsageError(f"--max-age is {given!r}: use a longer time, such as 30d")
+        raise UsageError(f"--max-age is {text!r}: use a longer time, such as 30d")
     return seconds

@@ -157,13 +157,13 @@ def _preset_features(text: str, recipe: Recipe) -> _Weighted:
     from neardup.fingerprinting.libraries.table import PRESETS, fingerprint_text
 
     preset = PRESETS[str(recipe.preset)]
-    given = preset.features(text, recipe)
-    counts = Counter(name for name, _ in given)
+    pairs = preset.features(text, recipe)
+    counts = Counter(name for name, _ in pairs)
     hashes = {name: preset.fold([(name, 1)], recipe) for name in counts}
     weights: dict[bytes, float] = {}
-    for name, weight in given:
+    for name, weight in pairs:
         weights[name] = weights.get(name, 0) + weight
-    in_order = [Feature("", 1, weight, hashes[name]) for name, weight in given]
+    in_order = [Feature("", 1, weight, hashes[name]) for name, weight in pairs]
     features = [
         Feature(_shown(name), counts[name], weight, hashes[name])
         for name, weight in weights.items()

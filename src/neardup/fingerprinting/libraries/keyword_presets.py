@@ -41,8 +41,8 @@ def _lines(text: str) -> list[tuple[str, float]]:
 def _listed(text: str) -> list[tuple[str, float]]:
     """JSON: an object of words and weights, or a list of such pairs."""
     try:
-        given: Any = json.loads(text)
-        pairs = list(given.items() if isinstance(given, dict) else given)
+        value: Any = json.loads(text)
+        pairs = list(value.items() if isinstance(value, dict) else value)
         return [(str(word), _weight(f"{word} {weight}", weight)) for word, weight in pairs]
     except (TypeError, ValueError):
         raise DataError(
@@ -51,9 +51,9 @@ def _listed(text: str) -> list[tuple[str, float]]:
         ) from None
 
 
-def _weight(line: str, given: Any) -> float:
+def _weight(line: str, value: Any) -> float:
     try:
-        weight = math.nan if isinstance(given, bool) else float(given)
+        weight = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         weight = math.nan
     if not 0 <= weight < math.inf:

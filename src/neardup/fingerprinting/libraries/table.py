@@ -97,9 +97,9 @@ def _near(name: str) -> list[str]:
     return list(dict.fromkeys(holding + alike))[:3]
 
 
-def refuse_others(name: str, given: Mapping[str, Any], preset: Preset) -> None:
+def refuse_others(name: str, options: Mapping[str, Any], preset: Preset) -> None:
     """Refuse options that a preset does not take; RecipeError names those that it does."""
-    for field, value in given.items():
+    for field, value in options.items():
         if field not in preset.options:
             taken = ", ".join(preset.options)
             raise RecipeError(f"{field} is {value!r}: the preset {name} takes only {taken}")

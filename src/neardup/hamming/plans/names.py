@@ -110,9 +110,9 @@ def search_plan_name(plan: Any, distance: int) -> PlanName:
     """
     kind, colon, value = plan.partition(":") if isinstance(plan, str) else ("", "", "")
     plain = {name for name in SEARCH_PLANS if ":" not in name}
-    known = {name.partition(":")[0] for name in SEARCH_PLANS}
-    if kind not in known or (kind in plain and colon):
-        near = difflib.get_close_matches(kind, sorted(known), n=1)
+    names = {name.partition(":")[0] for name in SEARCH_PLANS}
+    if kind not in names or (kind in plain and colon):
+        near = difflib.get_close_matches(kind, sorted(names), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise UsageError(f"plan {plan!r} is unknown: use one of {', '.join(SEARCH_PLANS)}{hint}")
     if kind in {"multi", "mih"}:

@@ -60,8 +60,8 @@ def closest_rows(
 
     in_threads(workers, search, range(len(ranges)))
     heavy = np.array(looked_up, np.int64)[~done.all(axis=0)].tolist()
-    known = {*looked_up, *scanned}
-    for at in [*heavy, *(at for at in range(len(parts)) if at not in known)]:
+    rows = {*looked_up, *scanned}
+    for at in [*heavy, *(at for at in range(len(parts)) if at not in rows)]:
         _search(queries, at, parts[at], nearest, distance)
     return nearest
 

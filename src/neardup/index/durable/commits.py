@@ -58,17 +58,17 @@ def first_commit(empty: AnyVersion) -> Commit:
     return Commit(empty, Manifest(generation=-1), 0, ("", -1), 0)
 
 
-def following(known: Commit, reading: Reading) -> Commit:
+def following(before: Commit, reading: Reading) -> Commit:
     """The commit that is read, made from an older one, with which it shares parts.
 
     Raises:
         FileNotFoundError: If a file is gone: a flush or merge came between.
         DataError: If the folder is damaged.
     """
-    changes = reading.changes(known.manifest.generation, known.sequence, known.manifest.seal)
+    changes = reading.changes(before.manifest.generation, before.sequence, before.manifest.seal)
     if changes.manifest is not None:
-        known = _with_manifest(known, changes.manifest, changes.dead, reading)
-    version, logged = known.version, known.logged
+        before = _with_manifest(before, changes.manifest, changes.dead, reading)
+    version, logged = before.version, before.logged
     if changes.records:
         record = joined_records(changes.records)
         if not isinstance(record.contents, type(version.kind.none())):
@@ -80,7 +80,7 @@ def following(known: Commit, reading: Reading) -> Commit:
             version = _with_record(version, record)
         # After the rows: a record may remove rows that it adds itself.
         version = version.without_numbers(record.removed)
-    return Commit(version, known.manifest, changes.sequence, changes.transaction, logged)
+    return Commit(version, before.manifest, changes.sequence, changes.transaction, logged)
 
 
 def merged_in_memory(
@@ -93,9 +93,9 @@ def merged_in_memory(
 
 
 def _with_manifest(
-    known: Commit, manifest: Manifest, dead: dict[str, Any], reading: Reading
+    before: Commit, manifest: Manifest, dead: dict[str, Any], reading: Reading
 ) -> Commit:
-    version = known.version
+    version = before.version
     files = {each.file.path.name: each.file for each in version.segments if each.file is not None}
     segments = []
     for entry in manifest.files:
@@ -105,7 +105,7 @@ def _with_manifest(
         segments.append(version.kind.read(file, dead.get(entry.name)))
     merged = version.of_segments(version.kind, tuple(segments), manifest.next, manifest.clock)
     merged = merged if segments else replace(merged, id_kind=version.id_kind)
-    return Commit(merged, manifest, manifest.covered, known.transaction, 0)
+    return Commit(merged, manifest, manifest.covered, before.transaction, 0)
 
 
 def _with_record(version: AnyVersion, record: Record) -> AnyVersion:

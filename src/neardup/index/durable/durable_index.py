@@ -135,8 +135,8 @@ class DurableIndex(BaseIndex):
         if log is None:
             kind = new_kind(distance, bits, recipe, plan, None, similarity, measure, store, extract)
             kept = store_of(kind, store)
-            made = {"format": FORMAT, "neardup": __version__, "store": kept, **kind.settings()}
-            log = LogStore.create(whole, made, seconds)
+            settings = {"format": FORMAT, "neardup": __version__, "store": kept, **kind.settings()}
+            log = LogStore.create(whole, settings, seconds)
         try:
             _check_extract(log, extract)
             if "similarity" in log.settings:
@@ -324,11 +324,11 @@ def _refuse_similar(log: LogStore, similarity: float | None, measure: str | None
 
 def _check_extract(log: LogStore, extract: str | None) -> None:
     """Compare `extract` with the index's; None means no request."""
-    made = log.settings.get("extract")
-    if extract is not None and extract != (made or "none"):
+    own = log.settings.get("extract")
+    if extract is not None and extract != (own or "none"):
         raise UsageError(
             f"extract is {extract!r}, but the index in {log.path} was made with"
-            f" {made or 'none'!r}: leave it out, or make another index"
+            f" {own or 'none'!r}: leave it out, or make another index"
         )
 
 
@@ -342,24 +342,24 @@ def _check_similar(
         UsageError: If the measure differs, or an option requires distances.
         RecipeError: If it was made with another recipe.
     """
-    made = log.settings
-    check_kind(made["similarity"], store=store, **requested)
-    _check_same(log.path, made, measure=measure, store=store)
-    check_recipe(str(log.path), made, recipe)
+    settings = log.settings
+    check_kind(settings["similarity"], store=store, **requested)
+    _check_same(log.path, settings, measure=measure, store=store)
+    check_recipe(str(log.path), settings, recipe)
 
 
-def _check_same(folder: Path, made: dict[str, Any], **requested: int | str | None) -> None:
+def _check_same(folder: Path, settings: dict[str, Any], **requested: int | str | None) -> None:
     """Raise UsageError if options differ from the folder's; None means no request."""
     for name, value in requested.items():
-        if value is not None and value != made[name]:
+        if value is not None and value != settings[name]:
             raise UsageError(
-                f"{name} is {value!r}, but the index in {folder} was made with {made[name]!r}:"
+                f"{name} is {value!r}, but the index in {folder} was made with {settings[name]!r}:"
                 " leave it out, or make another index"
             )
 
 
 def _check_distances(
-    folder: Path, made: dict[str, Any], distance: int | None, recipe: Recipe | None,
+    folder: Path, settings: dict[str, Any], distance: int | None, recipe: Recipe | None,
     **requested: int | str | None,
 ) -> None:  # fmt: skip
     """Compare options with those of an index by distance; None means no request.
@@ -368,15 +368,16 @@ def _check_distances(
         UsageError: If they differ, or the distance is larger.
         RecipeError: If the recipes differ.
     """
-    _check_same(folder, made, **requested)
+    _check_same(folder, settings, **requested)
     if distance is not None:
         check_distance(distance)
-    if distance is not None and distance > made["distance"]:
+    if distance is not None and distance > settings["distance"]:
         raise UsageError(
-            f"distance is {distance}, but the index in {folder} was made for {made['distance']}:"
-            " use that or less, or make another index and merge this one into it"
+            f"distance is {distance}, but the index in {folder} was made for"
+            f" {settings['distance']}: use that or less, or make another index and merge this one"
+            " into it"
         )
-    check_recipe(str(folder), made, recipe)
+    check_recipe(str(folder), settings, recipe)
 
 
 def _remove_under_writers(folder: Path) -> None:

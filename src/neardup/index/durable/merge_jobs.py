@@ -72,7 +72,7 @@ class Job:
         self._process = os.getpid()
         self._store, self._began, self._number = store, commit, number
         self._segments = commit.version.segments[first:last]
-        self._made: list[Any] = []
+        self._merged: list[Any] = []
         self._ready, self._abandoned = threading.Event(), threading.Event()
 
     @property
@@ -88,7 +88,7 @@ class Job:
             with abandonable(self._abandoned):
                 if not self.covers and segments:
                     segments = [kind.merge(segments, self._store.path)]
-                self._made = in_files(self._store, kind, segments, self._number, self.files)
+                self._merged = in_files(self._store, kind, segments, self._number, self.files)
         except BaseException as error:  # noqa: BLE001  # a thread has nobody to raise it to
             self.error = error
         self.seconds = time.perf_counter() - began
@@ -139,7 +139,7 @@ class Job:
         self.is_installed = True
         first = last - len(self._segments)
         gone = _removed_since(self._segments, version.segments[first:last])
-        segments = (*version.segments[:first], *self._made, *version.segments[last:])
+        segments = (*version.segments[:first], *self._merged, *version.segments[last:])
         return replace(version, segments=segments).without_numbers(gone)
 
     def install(
@@ -183,7 +183,7 @@ class Job:
             clock = manifest.clock.extended(*clock.since(manifest.next, version.next))
         written = (*(each.written() for each in stored), *moved.segments[count:])
         committed = replace(moved, segments=written, clock=clock)
-        behind = count - len(self._made) + before
+        behind = count - len(self._merged) + before
         after = committed
         if mine is not version:
             # The writer has gone on without a commit: its rows and removals, on the new segments.
@@ -193,7 +193,7 @@ class Job:
             after = replace(mine, segments=segments, clock=clock).without_numbers(gone)
         _LOGGER.info(
             "%s: %d segments written as %d in %.2f s", self._store.path, before,
-            len(self._made), self.seconds,
+            len(self._merged), self.seconds,
         )  # fmt: skip
         logged = now.logged - (self._began.logged if self.covers else 0)
         transaction = self._store.transaction
@@ -201,14 +201,14 @@ class Job:
 
     def _manifest(self, now: Commit, stored: tuple[Any, ...], next_file: int) -> Manifest:
         before, entries = now.manifest, entries_of(list(stored))
-        known = replace(before, generation=before.generation + 1, files=entries, seal=b"")
+        after = replace(before, generation=before.generation + 1, files=entries, seal=b"")
         if not self.covers:
-            return replace(known, next_file=next_file)
+            return replace(after, next_file=next_file)
         began = self._began
         end = began.version.next
         oldest = int(stored[0].numbers[0]) if stored else end
         clock = began.version.clock.coarse(oldest, end)
-        return replace(known, next_file=next_file, next=end, covered=began.sequence, clock=clock)
+        return replace(after, next_file=next_file, next=end, covered=began.sequence, clock=clock)
 
 
 def _removed_since(before: Sequence[SegmentRows], after: Sequence[SegmentRows]) -> Rows:

@@ -218,8 +218,8 @@ def _found(
         for choice in widths.choices(similarity, bits)
     )
     above = joined.at_least(threshold)
-    known = joined.independent(above) >= FEW_GROUPS
-    best = advised(choices, threshold, options.recall) if known and not unknown else None
+    enough = joined.independent(above) >= FEW_GROUPS
+    best = advised(choices, threshold, options.recall) if enough and not unknown else None
     bits = recipe.bits if best is None else best.bits
     bits = bits if bits in widths.codes else next(iter(widths.codes))
     doubts = warnings(joined, levels, threshold, len(sample), sample.documents)

@@ -126,8 +126,8 @@ def plant(texts: Sequence[str], aims: Sequence[Aim], seed: int) -> Planted:
     for row in range(len(texts)):
         plantings = [(kind, kind, aims[0]) for kind in (*WORD_KINDS, *SMALL_KINDS)]
         plantings += [(kind, f"2 x {kind}", aims[1]) for kind in WORD_KINDS]
-        made = [(name, planter.copy(row, kind, aim)) for kind, name, aim in plantings]
-        for name, copy in [*made, (LOOKALIKE, planter.lookalike(row))]:
+        edits = [(name, planter.copy(row, kind, aim)) for kind, name, aim in plantings]
+        for name, copy in [*edits, (LOOKALIKE, planter.lookalike(row))]:
             if copy is not None:
                 copies.append(copy)
                 original.append(row)

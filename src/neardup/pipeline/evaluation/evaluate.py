@@ -202,9 +202,9 @@ class _Judge:
     def _groups(self, label: Rows) -> tuple[Any, Any]:
         """Adjusted Rand index and B-cubed of groups, over the labelled documents."""
         rows = np.flatnonzero(self._truth.listed)
-        true, made = self._truth.cluster[rows], label[rows]
-        sizes = [np.unique(x, return_inverse=True, return_counts=True)[1:] for x in (true, made)]
-        both = true * self._n + made
+        true, labels = self._truth.cluster[rows], label[rows]
+        sizes = [np.unique(x, return_inverse=True, return_counts=True)[1:] for x in (true, labels)]
+        both = true * self._n + labels
         of_true, of_made, of_both = (
             counts[places]
             for places, counts in (

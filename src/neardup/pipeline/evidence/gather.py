@@ -197,8 +197,8 @@ def _matrix(run: Outcome) -> Matrix | None:
         numbers, names = run.documents.addresses.sources()
         field = "inputs"
     if run.decision.references is not None:
-        known = run.decision.kept_by.size - numbers.size
-        numbers = np.concatenate([numbers, np.full(known, len(names))])
+        offset = run.decision.kept_by.size - numbers.size
+        numbers = np.concatenate([numbers, np.full(offset, len(names))])
         names = [*names, "the index"]
     sizes = np.bincount(numbers, minlength=len(names))
     if np.count_nonzero(sizes) < 2:
@@ -298,34 +298,36 @@ def beside_references(run: Outcome) -> Outcome:
         UsageError: If the index's documents did not take part in the search.
     """
     decision = run.decision
-    known = decision.references
-    if known is None:
+    references = decision.references
+    if references is None:
         return run
-    if known.every is None or known.places is None:
+    if references.every is None or references.places is None:
         raise UsageError(
             "the report needs an index of fingerprints with --store features or text, and a run"
             " that has not been decided before: leave out --report"
         )
     n = decision.kept_by.size
-    theirs = np.arange(n, n + len(known.every))
+    theirs = np.arange(n, n + len(references.every))
     kept_by = decision.kept_by.copy()
     beyond = kept_by >= n
-    kept_by[beyond] = n + known.places[kept_by[beyond] - n]
+    kept_by[beyond] = n + references.places[kept_by[beyond] - n]
     kept_by = np.concatenate([kept_by, theirs])
     similarity = decision.similarity
     if similarity is not None:
         similarity = np.concatenate([similarity, np.ones(theirs.size)])
-    return replace(run, decision=Decision(kept_by, kept_by, similarity, known))
+    return replace(run, decision=Decision(kept_by, kept_by, similarity, references))
 
 
 def addresses_of(run: Outcome, own: int) -> Addresses | ReferenceAddresses:
     """The addresses of the run's `own` documents and of its index's."""
-    known, addresses = run.decision.references, run.documents.addresses
-    return addresses if known is None or not own else addresses.beside(known.every)
+    references, addresses = run.decision.references, run.documents.addresses
+    return addresses if references is None or not own else addresses.beside(references.every)
 
 
 def texts_with_references(
-    texts_of: Callable[[set[int]], dict[int, str]], known: ReferenceIndex | None, decision: Decision
+    texts_of: Callable[[set[int]], dict[int, str]],
+    reference: ReferenceIndex | None,
+    decision: Decision,
 ) -> Callable[[set[int]], dict[int, str]]:
     """A function for texts by number, of the index too if it stores them."""
     references, own = decision.references, decision.kept_by.size
@@ -334,10 +336,10 @@ def texts_with_references(
     def with_references(rows: set[int]) -> dict[int, str]:
         texts = texts_of({row for row in rows if row < own})
         beyond = sorted(row for row in rows if row >= own)
-        if known is not None and every is not None and beyond:
+        if reference is not None and every is not None and beyond:
             ids = [every[row - own].as_py() for row in beyond]
-            given = zip(beyond, known.texts(ids), strict=True)
-            texts |= {row: text for row, text in given if text is not None}
+            pairs = zip(beyond, reference.texts(ids), strict=True)
+            texts |= {row: text for row, text in pairs if text is not None}
         return texts
 
     return with_references

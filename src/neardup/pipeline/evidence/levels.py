@@ -127,8 +127,8 @@ def curve(levels: Levels) -> tuple[CurvePoint, ...]:
     total = levels.level.size
     dropped = total - np.searchsorted(np.sort(levels.level), at, side="left")
     matched = total - np.searchsorted(np.sort(levels.score), at, side="left")
-    known = levels.joined and not levels.missed
+    complete = levels.joined and not levels.missed
     return tuple(
-        CurvePoint(float(similarity), int(total - drops), int(matches) if known else None)
+        CurvePoint(float(similarity), int(total - drops), int(matches) if complete else None)
         for similarity, drops, matches in zip(at, dropped, matched, strict=True)
     )

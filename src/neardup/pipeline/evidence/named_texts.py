@@ -48,15 +48,15 @@ def read_document(
     path = Path(name)
     address = _ADDRESS.fullmatch(name)
     if address and not path.exists():
-        known = name_as_text(name)
-        texts = texts_of([known], [address[1]], read, format_name=input_format)
-        if known not in texts:
-            _check_record(known, address[1], read, input_format)
+        address_text = name_as_text(name)
+        texts = texts_of([address_text], [address[1]], read, format_name=input_format)
+        if address_text not in texts:
+            _check_record(address_text, address[1], read, input_format)
             raise DataError(
                 f"{address[1]}: no document at {address[2]}; result files name the line of JSON and"
                 " CSV, and the row of Parquet and Arrow"
             )
-        return texts[known]
+        return texts[address_text]
     if path.is_file() and format_of_path(name) is not None:
         raise UsageError(
             f"{name} holds records: name one, such as {name}:1; to take the whole file as one text,"
@@ -134,7 +134,7 @@ def fields_of(
         FileError, DataError: If an input cannot be read.
     """
     fields_by_name: dict[str, tuple[str | None, ...]] = {}
-    missing, known = set(fields), dict[str, None]()
+    missing, present = set(fields), dict[str, None]()
     rows, ids = _rows_by_file(names), set(names)
     sources = open_sources(paths, None, format_name)
     try:
@@ -144,7 +144,7 @@ def fields_of(
             for number, row in source.rows():
                 if missing:
                     missing -= {name for name in missing if _value(row, name) is not _ABSENT}
-                    known |= dict.fromkeys(row)
+                    present |= dict.fromkeys(row)
                 identity = numbers.get(number) if read.id is None else str(_value(row, read.id))
                 if identity in ids and identity not in fields_by_name:
                     values = tuple(_as_text(_value(row, name)) for name in fields)
@@ -154,9 +154,9 @@ def fields_of(
     finally:
         for source in sources:
             source.close()
-    if missing and known:
+    if missing and present:
         name = next(name for name in fields if name in missing)
-        raise UsageError(f"no record has the field {name!r}: they have {', '.join(known)[:400]}")
+        raise UsageError(f"no record has the field {name!r}: they have {', '.join(present)[:400]}")
     return fields_by_name
 
 

@@ -106,20 +106,20 @@ class QuestionSoFar:
 
 
 def learn(
-    pairs: CandidatePairs, lesson: Lesson, known: Mapping[int, bool], seed: int = 0
+    pairs: CandidatePairs, lesson: Lesson, answers: Mapping[int, bool], seed: int = 0
 ) -> QuestionSoFar:
     """The question that agrees best with the answers.
 
     Args:
         pairs: The candidate pairs, at least one.
         lesson: All answers, also about other documents.
-        known: The answers to candidate pairs, by their number.
+        answers: The answers to candidate pairs, by their number.
         seed: Of the draws.
     """
     generator = np.random.default_rng(seed)
     weights = _weights(lesson, generator)
     likely = _chance(_inputs(pairs.scores) @ weights.T)
-    for row, said in known.items():
+    for row, said in answers.items():
         likely[row] = said
     drawn = (generator.random(likely.shape) < likely) * pairs.weights[:, None]
     copies = np.maximum(drawn.sum(axis=0), 1e-9)
@@ -131,7 +131,7 @@ def learn(
     disputed = pairs.matches[winners].mean(axis=0)
     expected = likely.mean(axis=1)
     open_ = expected * (1 - expected) * (disputed * (1 - disputed) + 0.02) * pairs.weights
-    open_[list(known)] = 0
+    open_[list(answers)] = 0
     return QuestionSoFar(
         question=pairs.questions[best],
         precision=_share(hits[best] / max(1.0, pairs.implied[best])),

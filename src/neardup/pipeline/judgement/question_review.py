@@ -221,7 +221,7 @@ class QuestionReview:
 
     def _learned(self) -> QuestionSoFar:
         """The question learned from the answers to these pairs and those with own scores."""
-        scores, is_copy, known = [np.zeros((0, len(_NAMES)))], [], {}
+        scores, is_copy, answers = [np.zeros((0, len(_NAMES)))], [], {}
         self._taught_by = self._file.found
         for key, answer in self._taught_by.items():
             row = self._rows.get(key)
@@ -229,11 +229,11 @@ class QuestionReview:
                 continue
             if row is not None:
                 scores.append(self._sampled.pairs.scores[row : row + 1])
-                known[row] = answer.answer == "yes"
+                answers[row] = answer.answer == "yes"
             elif answer.scores is not None and all(name in answer.scores for name in _NAMES):
                 scores.append(np.array([[answer.scores[name] for name in _NAMES]]))
             else:
                 continue
             is_copy.append(answer.answer == "yes")
         lesson = Lesson(np.concatenate(scores), np.array(is_copy, np.bool_))
-        return learn(self._sampled.pairs, lesson, known, self._seed)
+        return learn(self._sampled.pairs, lesson, answers, self._seed)

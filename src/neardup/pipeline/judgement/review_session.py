@@ -308,9 +308,11 @@ class Strata:
         self, precision: float, answers: dict[tuple[str, str], Answer]
     ) -> tuple[Estimate | None, Estimate | None]:
         """The lowest threshold with a precision: by the estimate, and by its lower bound."""
-        known = [x for x in self.estimates(answers) if x.share is not None and x.least is not None]
-        likely = next((x for x in known if (x.share or 0) >= precision), None)
-        surely = next((x for x in known if x.low >= precision), None)
+        certain = [
+            x for x in self.estimates(answers) if x.share is not None and x.least is not None
+        ]
+        likely = next((x for x in certain if (x.share or 0) >= precision), None)
+        surely = next((x for x in certain if x.low >= precision), None)
         return likely, surely
 
 

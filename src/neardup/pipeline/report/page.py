@@ -183,11 +183,11 @@ def threshold(report: Report) -> str:
         if report.joined
         else "Lower thresholds were not searched in this run."
     )
-    known = any(point.matched is not None for point in points)
-    heads = ["similarity", "kept", "dropped"] + (["with an earlier match"] if known else [])
+    has_matches = any(point.matched is not None for point in points)
+    heads = ["similarity", "kept", "dropped"] + (["with an earlier match"] if has_matches else [])
     lines = [
         [f"{point.similarity:.4g}", count(point.kept), count(documents - point.kept)]
-        + ([count(point.matched)] if point.matched is not None else [""] * known)
+        + ([count(point.matched)] if point.matched is not None else [""] * has_matches)
         for point in points
     ]
     now = points[own]

@@ -268,8 +268,8 @@ class ReferenceIndex:
             values: Fingerprints, masked where a document is empty.
         """
         is_id = ~np.ma.getmaskarray(values)[:, 0]
-        known = self.index if self.service is not None else self._seen
-        if known.id_kind != "int":
+        ids = self.index if self.service is not None else self._seen
+        if ids.id_kind != "int":
             return names, is_id
         numbers = [_whole(name) for name in names.to_pylist()]
         is_id &= np.array([number is not None for number in numbers], np.bool_)

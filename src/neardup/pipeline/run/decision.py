@@ -93,8 +93,8 @@ def decision_of(data: bytes | npt.NDArray[np.uint8]) -> Decision:
     """Read a decision from `write_decision`: bytes, or uint8 (n,)."""
     source = pa.BufferReader(pa.py_buffer(data))
     rows = pa.ipc.open_stream(source).read_all()
-    given = {name: np.array(rows[name], ARRAYS[name]) for name in rows.column_names}
-    arrays: dict[str, Any] = dict.fromkeys(ARRAYS) | given
+    columns = {name: np.array(rows[name], ARRAYS[name]) for name in rows.column_names}
+    arrays: dict[str, Any] = dict.fromkeys(ARRAYS) | columns
     references = None
     if source.tell() < source.size():
         table = pa.ipc.open_stream(source).read_all().combine_chunks()

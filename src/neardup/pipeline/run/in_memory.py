@@ -55,7 +55,7 @@ class InMemory:
 
     def __init__(self, source: Any, read: ReadOptions) -> None:
         """Take all documents."""
-        columns, given = _columns(source, read)
+        columns, ids = _columns(source, read)
         table = pa.table(columns)
         bad = np.zeros(len(table), np.bool_)
         for name in ("texts", "ids"):
@@ -76,9 +76,9 @@ class InMemory:
                 f" {'name another column' if bad.all() and not unreadable[row] else advice}"
             )
         self._size, self.rows = len(table), np.flatnonzero(~bad)
-        if given is not None and self.rejected:
-            given = given.take(pa.array(self.rows))
-        self.addresses = RowAddresses(pa.array(self.rows) if given is None else given)
+        if ids is not None and self.rejected:
+            ids = ids.take(pa.array(self.rows))
+        self.addresses = RowAddresses(pa.array(self.rows) if ids is None else ids)
         extraction = Extraction(read.extract)
         self.batches = [
             extraction.applied(batch)
@@ -198,13 +198,13 @@ def _is_file(text: str) -> bool:
 
 def _check_no_fields(read: ReadOptions) -> None:
     """Refuse options about columns for texts without columns."""
-    given = {
+    options = {
         "text": None if read.text == ("text",) else read.text[0],
         "id": read.id,
         "within": read.within,
         "keep": read.number,
     }
-    for option, name in given.items():
+    for option, name in options.items():
         if name is not None:
             raise UsageError(
                 f"plain texts have no fields, and {option} names {name!r}: pass a table with the"

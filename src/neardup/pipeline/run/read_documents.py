@@ -360,18 +360,20 @@ class _GroupNumbers:
     """Numbers the distinct values of a field in the order of their appearance; null is one."""
 
     def __init__(self) -> None:
-        self._known: dict[str | None, int] = {}
+        self._numbers: dict[str | None, int] = {}
         self._parts: list[npt.NDArray[np.int32]] = []
 
     def add(self, values: pa.Array) -> None:
         encoded = values.dictionary_encode(null_encoding="encode")
-        known = self._known
-        numbers = [known.setdefault(x, len(known)) for x in encoded.dictionary.to_pylist()]
+        numbers_of = self._numbers
+        numbers = [
+            numbers_of.setdefault(x, len(numbers_of)) for x in encoded.dictionary.to_pylist()
+        ]
         self._parts.append(np.array(numbers, np.int32)[encoded.indices.to_numpy()])
 
     def names(self) -> tuple[str | None, ...]:
         """The names of the groups, by number."""
-        return tuple(self._known)
+        return tuple(self._numbers)
 
     def numbers(self) -> npt.NDArray[np.int32] | None:
         """int32 (n,), or None if nothing was added."""
@@ -447,8 +449,8 @@ class Resume:
     def __init__(self, folder: RunFolder) -> None:
         """Begin at the first document; nothing is read yet."""
         self.folder = folder
-        self._known = list(folder.checkpoints)
-        self.documents = self._known[-1]["documents"] if self._known else 0
+        self._checkpoints = list(folder.checkpoints)
+        self.documents = self._checkpoints[-1]["documents"] if self._checkpoints else 0
         self.notes = _notes(folder, self.documents)
         self._passed = 0
         self._content = 0
@@ -472,17 +474,17 @@ class Resume:
             UsageError: If it differs from the batch that was read then.
         """
         self._content = _checksum(batch, self._content)
-        if not self._known:
+        if not self._checkpoints:
             return False
         first = self._passed
         self._passed += len(batch.texts)
-        expected = self._known[0]
+        expected = self._checkpoints[0]
         if self._passed > expected["documents"]:
             raise self._changed(first)
         if self._passed == expected["documents"]:
             if self._content != expected["content"]:
                 raise self._changed(first)
-            self._known.pop(0)
+            self._checkpoints.pop(0)
             self._content = 0
         return True
 
@@ -503,7 +505,7 @@ class Resume:
 
     def check_end(self) -> None:
         """Raise UsageError, after the last batch, if the killed run had more documents."""
-        if self._known:
+        if self._checkpoints:
             raise self._changed(self._passed)
 
     def _changed(self, document: int) -> UsageError:

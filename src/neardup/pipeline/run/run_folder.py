@@ -234,10 +234,10 @@ def _remove_output(path: str) -> None:
 
 
 def _make_folder(path: Path, names: Sequence[str]) -> None:
-    known = {*JOURNAL_FILES, LOCK, GROUPING, *names}
+    own = {*JOURNAL_FILES, LOCK, GROUPING, *names}
     try:
         path.mkdir(exist_ok=True)
-        others = sorted({x.name for x in path.iterdir()} - known)
+        others = sorted({x.name for x in path.iterdir()} - own)
     except OSError as error:
         raise append_failure("create", path, error) from None
     if others:

@@ -139,10 +139,10 @@ class ServiceIndex:
         """Fingerprints of matched documents; (n, 0) if features do not determine them."""
         values = [self._fingerprints[identity] for identity in ids.to_pylist()]
         width = -(-self.bits // 64)
-        known = [value.to_bytes(8 * width, "little") for value in values if value is not None]
-        if len(known) < len(values):
+        codes = [value.to_bytes(8 * width, "little") for value in values if value is not None]
+        if len(codes) < len(values):
             return np.empty((len(values), 0), np.uint64)
-        return np.frombuffer(b"".join(known), "<u8").reshape(-1, width)
+        return np.frombuffer(b"".join(codes), "<u8").reshape(-1, width)
 
     def add(self, ids: pa.Array, contents: Any, kept: Any = None) -> None:
         """Store documents uncompared; they are on the service's disk when this returns."""

@@ -197,7 +197,7 @@ class LastUpdate:
     """The state of the last update, stored next to an index.
 
     Args:
-        known: The index, open for writing.
+        reference: The index, open for writing.
         command: From `command_of`.
 
     Attributes:
@@ -208,10 +208,10 @@ class LastUpdate:
         FileError: If the file cannot be read.
     """
 
-    def __init__(self, known: ReferenceIndex, command: bytes) -> None:
+    def __init__(self, reference: ReferenceIndex, command: bytes) -> None:
         """Read what is there."""
-        self._index, self._asked, self._command = known.index, command, ""
-        self._path = known.index.path / NAME
+        self._index, self._asked, self._command = reference.index, command, ""
+        self._path = reference.index.path / NAME
         self._head, self._arrays = self._read()
         self.first: int | None = None
 
@@ -312,7 +312,7 @@ class NewDocuments:
     """The kept documents of a run with tokens that the index does not yet have unchanged.
 
     Args:
-        known: The index, open for writing.
+        reference: The index, open for writing.
         documents: Of the run.
         decision: The decision.
         folder: The state of the run, if it saves one.
@@ -325,28 +325,28 @@ class NewDocuments:
 
     def __init__(
         self,
-        known: ReferenceIndex,
+        reference: ReferenceIndex,
         documents: Documents,
         decision: Decision,
         folder: RunFolder | None,
         first: int | None = None,
     ) -> None:
         """Find the documents to add, without adding any."""
-        self._index, self._documents, self._folder = known.index, documents, folder
-        self._is_similar = known.is_similar
+        self._index, self._documents, self._folder = reference.index, documents, folder
+        self._is_similar = reference.is_similar
         self._codes = documents.codes
         chosen = decision.kept & ~documents.empty[: documents.own]
-        if known.keeps_own and decision.own is not None:
+        if reference.keeps_own and decision.own is not None:
             chosen &= decision.own != SAME
         self._rows = np.flatnonzero(chosen)
         self._count = documents.own
-        if known.service is not None:
-            self._pass_stored(known)
+        if reference.service is not None:
+            self._pass_stored(reference)
         elif first is not None:
             self._pass(first)
         elif folder is not None and folder.was_updating:
             self._pass(folder.facts["index"]["added"])
-        elif not known.has_ids:
+        elif not reference.has_ids:
             self._check_addresses()
 
     def add(self, sources: Sequence[Source], read: ReadOptions) -> None:
@@ -409,19 +409,19 @@ class NewDocuments:
             )
         self._rows = self._rows[count:]
 
-    def _pass_stored(self, known: ReferenceIndex) -> None:
+    def _pass_stored(self, reference: ReferenceIndex) -> None:
         """Leave out documents that a killed run added to a service; refuse to replace others.
 
         A service counts additions of all clients, so each document is looked up instead.
         """
         was_updating = self._folder is not None and self._folder.was_updating
-        if known.has_ids and not was_updating:
+        if reference.has_ids and not was_updating:
             return
-        states = known.versions(self._rows, self._documents)
+        states = reference.versions(self._rows, self._documents)
         if was_updating:
             left = states != SAME
             self._rows, states = self._rows[left], states[left]
-        if not known.has_ids and (states != ABSENT).any():
+        if not reference.has_ids and (states != ABSENT).any():
             first = self._rows[states != ABSENT][:1]
             identity = self._documents.addresses.of(first)[0].as_py()
             raise made_id_error(identity, self._index.path)

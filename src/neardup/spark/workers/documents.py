@@ -81,14 +81,14 @@ def read_files(
             `rejects_path` there.
         has_rejects: Whether they are written down.
     """
-    made, failed = recipe.made(), FailedRanks(folder)
+    own_recipe, failed = recipe.load(), FailedRanks(folder)
     files = sorted((x for batch in batches for x in batch.to_pylist()), key=itemgetter("rank"))
     for file in files:
         rank = file["rank"]
         path = rejects_path(folder, rank) if has_rejects else None
         try:
             with Rejects(path) as refused:
-                for documents in _read_file(file, (read, input_format), made, how, refused):
+                for documents in _read_file(file, (read, input_format), own_recipe, how, refused):
                     yield documents
                     if failed.before(rank):
                         return
@@ -155,7 +155,7 @@ def texts_to_documents(
     by_features: bool,
 ) -> Iterator[pa.RecordBatch]:
     """Make rows of `number`, `address`, `text`, `measured` and `within` DOCUMENTS."""
-    made = recipe.made()
+    own_recipe = recipe.load()
     for batch in batches:
         for at in range(0, len(batch), _TEXTS):
             part = batch.slice(at, _TEXTS)
@@ -164,7 +164,7 @@ def texts_to_documents(
             measured = None if order is None else _measured(part, order)
             score = _scores(keep, texts, measured)
             columns = (numbers, part.column("address"), score, part.column("within"))
-            yield _documents(columns, texts, made, by_features)
+            yield _documents(columns, texts, own_recipe, by_features)
 
 
 def codes_to_documents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -183,10 +183,10 @@ def fingerprinted(
     batches: Iterable[pa.RecordBatch], text: str, recipe: Shipped
 ) -> Iterator[pa.RecordBatch]:
     """Append a column `fingerprint` (int64, null without tokens) to rows with a column of texts."""
-    made = recipe.made()
+    own_recipe = recipe.load()
     for batch in batches:
         texts = batch.column(text).cast(pa.large_string()).fill_null("")
-        with Fingerprinter(made, 1) as fingerprinter:
+        with Fingerprinter(own_recipe, 1) as fingerprinter:
             fingerprinter.add(texts)
             values = fingerprinter.finish()
         words = np.ma.getdata(values)[:, 0].view(np.int64)

@@ -38,11 +38,11 @@ def digests(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.Record
         features, within = batch.column("features").to_pylist(), batch.column("within").to_pylist()
         numbers, score = arrays_of(batch, "number", "score")
         used = np.array([bool(code) for code in codes], np.bool_)
-        made = [_digest(*codes_of) for codes_of in zip(codes, features, within, strict=True)]
-        heads = np.frombuffer(b"".join(made), "<u8")[::2].copy()
+        keys = [_digest(*codes_of) for codes_of in zip(codes, features, within, strict=True)]
+        heads = np.frombuffer(b"".join(keys), "<u8")[::2].copy()
         columns = {
             "p": pa.array(part_of(heads, parts)[used]),
-            "digest": pa.array([x for x, y in zip(made, used, strict=True) if y], pa.binary()),
+            "digest": pa.array([x for x, y in zip(keys, used, strict=True) if y], pa.binary()),
             "number": pa.array(numbers[used]),
             "score": pa.array(score[used]),
         }

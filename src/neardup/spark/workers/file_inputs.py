@@ -42,7 +42,7 @@ class Shipped:
     recipe: str
     table: str | None = None
 
-    def made(self) -> Recipe:
+    def load(self) -> Recipe:
         """The recipe, its table loaded."""
         if self.table is not None:
             _loaded(self.table)

@@ -63,8 +63,8 @@ def sample(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         else:
             numbers, score = arrays_of(batch, "number", "score")
             by = arrays_of(batch, "by")[0] if "by" in batch.schema.names else mixed(numbers)
-        given = numbers, score, by.view(np.int64)
-        both = [np.concatenate(pair) for pair in zip(chosen_so_far, given, strict=True)]
+        arrays = numbers, score, by.view(np.int64)
+        both = [np.concatenate(pair) for pair in zip(chosen_so_far, arrays, strict=True)]
         # By hash, then number: the same rows however they are dealt to tasks.
         chosen = np.lexsort((both[0], both[2]))[:SAMPLED]
         chosen_so_far = [column[chosen] for column in both]

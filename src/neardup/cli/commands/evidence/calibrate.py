@@ -83,7 +83,7 @@ def calibrate(
     memory: shared.Memory = None,
     tmp: shared.Tmp = None,
     json: shared.Json = False,
-    made: Parts,
+    parts: Parts,
 ) -> None:
     """Find, without labels, the question that finds copies, or show what each threshold finds.
 
@@ -102,9 +102,9 @@ def calibrate(
     shared.check_folder(tmp)
     of_thresholds = {
         "--sample": sample, "--lowest": lowest, "--similarity": similarity, "--recall": recall,
-        "--measure": measure, "--report": report, made.first_option or "--recipe": made.recipe,
+        "--measure": measure, "--report": report, parts.first_option or "--recipe": parts.recipe,
     }  # fmt: skip
-    of_questions = {"--edits": edits, "--output": output, "--question": made.question}
+    of_questions = {"--edits": edits, "--output": output, "--question": parts.question}
     named = [name for name, value in of_thresholds.items() if value is not None]
     names = [name for name, value in of_questions.items() if value is not None]
     if named and names:
@@ -127,12 +127,12 @@ def calibrate(
     from neardup.runtime.free_memory import memory_bytes
     from neardup.runtime.progress import shown as printable
 
-    recipe = recipe_of(made.recipe)
+    recipe = recipe_of(parts.recipe)
     limits = Limits(memory_bytes(memory), tmp, workers)
     read, input_format = reading.options(memory), reading.input_format
     if named:
-        given = {"sample": sample, "lowest": lowest, "recall": recall, "measure": measure}
-        chosen = {name: value for name, value in given.items() if value is not None}
+        settings = {"sample": sample, "lowest": lowest, "recall": recall, "measure": measure}
+        chosen = {name: value for name, value in settings.items() if value is not None}
         options = CalibrationOptions(similarity=similarity, seed=seed, report=report, **chosen)  # type: ignore[arg-type]
         rule = Rule(recipe=recipe)
         warm_up(lambda: dedup_texts(["one", "one"], rule, Choice(), limits), by_features=True)
@@ -143,7 +143,7 @@ def calibrate(
         echo(dumps(calibration.to_dict()) if json else str(calibration))
         return
     aim = Aim() if edits is None else Aim.parse(edits)
-    request = ComparisonOptions(aim, made.question or DEFAULT_QUESTION, seed)
+    request = ComparisonOptions(aim, parts.question or DEFAULT_QUESTION, seed)
     warm_up(lambda: dedup_texts(["one", "one"], Rule(), Choice(), limits), by_features=True)
     with progress() as shown:
         comparison = compare_questions(inputs, request, read, limits, shown, input_format)

@@ -56,7 +56,7 @@ def evaluate(
     memory: shared.Memory = None,
     tmp: shared.Tmp = None,
     json: shared.Json = False,
-    made: Parts,
+    parts: Parts,
 ) -> None:
     """Measure precision, recall, F1, ARI and B-cubed at every threshold and distance.
 
@@ -75,7 +75,7 @@ def evaluate(
     from neardup.pipeline.evaluation.evaluate import EvaluationOptions, evaluate_files
     from neardup.runtime.free_memory import memory_bytes
 
-    question = question_for(made.question, measure=measure, recipe=made.recipe)
+    question = question_for(parts.question, measure=measure, recipe=parts.recipe)
     recipes = [_titled(question.recipe), *(_titled(_recipe(each)) for each in also or ())]
     options = EvaluationOptions(labels, recipes, lowest, question.measure, policy, seed, report)
     limits = Limits(memory_bytes(memory), tmp, workers)

@@ -59,7 +59,7 @@ def report(
     workers: shared.Workers = None,
     memory: shared.Memory = None,
     tmp: shared.Tmp = None,
-    made: Parts,
+    parts: Parts,
 ) -> None:
     """Write the report of a run from its result files and its inputs.
 
@@ -93,7 +93,7 @@ def report(
         keep, date_format = options.get("keep", keep), options.get("date_format")
     policy = options.get("policy", policy) if policy == "greedy" else policy
     choice = Choice(keep, policy, date_format=date_format)
-    named = (made.question, similarity, distance, verify, measure, made.recipe)
+    named = (parts.question, similarity, distance, verify, measure, parts.recipe)
     rule = kept_rule(facts) if all(part is None for part in named) else None
     rule = rule or rule_of(*named)
     within = options.get("within") if within is None else within

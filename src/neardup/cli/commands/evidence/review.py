@@ -85,7 +85,7 @@ def review(
     reading: Reading,
     seed: Annotated[int, shared.seed_option(help="Of the order.")] = 0,
     memory: shared.RecordMemory = None,
-    made: Parts,
+    parts: Parts,
 ) -> None:
     """Judge pairs in the browser, on this machine: y, n, u, and b to go back.
 
@@ -110,7 +110,7 @@ def review(
         options = {
             "--similarity": similarity, "--precision": precision, "--measure": measure,
             "--fields": fields,
-            "--question": made.question, made.first_option or "--recipe": made.recipe,
+            "--question": parts.question, parts.first_option or "--recipe": parts.recipe,
         }  # fmt: skip
         named = [name for name, value in options.items() if value is not None]
         if named:
@@ -136,11 +136,11 @@ def review(
     from neardup.fingerprinting.question import question_for
     from neardup.pipeline.judgement.review_session import Review, ReviewOptions
 
-    recipe, rule = made.recipe, kept_rule(facts)
-    if rule is not None and made.question is None and recipe is None:
+    recipe, rule = parts.recipe, kept_rule(facts)
+    if rule is not None and parts.question is None and recipe is None:
         recipe, measure = rule.recipe, measure or rule.measure
-    question = question_for(made.question, similarity, measure, recipe)
-    near = similarity if made.question is None else question.similarity
+    question = question_for(parts.question, similarity, measure, recipe)
+    near = similarity if parts.question is None else question.similarity
     least = 0.95 if precision is None else precision
     review_options = ReviewOptions(answers, near, least, question.measure, seed)
     read, input_format = reading.options(memory), reading.input_format

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from neardup.cli import options as shared
-from neardup.cli.commands.index.given import (
+from neardup.cli.commands.index.arguments import (
     Folder,
     identity_of,
     note_what_stays,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from neardup.cli import options as shared
-from neardup.cli.commands.index.given import (
+from neardup.cli.commands.index.arguments import (
     ExtractOfIndex,
     Folder,
     Verify,
@@ -68,7 +68,7 @@ def create(
     ] = False,
     extract: ExtractOfIndex = None,
     *,
-    made: Parts,
+    parts: Parts,
 ) -> None:
     """Make an empty index; its recipe and threshold cannot be changed later.
 
@@ -95,14 +95,14 @@ def create(
     from neardup.fingerprinting.recipe import recipe_of
     from neardup.index import DurableIndex
 
-    own = recipe_of(made.recipe)
+    own = recipe_of(parts.recipe)
     recipe = None if no_recipe else own
     if no_recipe and store not in {None, "none"}:
         raise UsageError(f"--store {store} requires a recipe: leave --no-recipe out")
     if no_recipe and extract is not None:
         raise UsageError("--extract requires a recipe: leave --no-recipe out")
     is_similar = similarity is not None or similarity_measure is not None
-    if made.question is not None and distance is not None:
+    if parts.question is not None and distance is not None:
         raise UsageError(
             "--question and --distance exclude each other: an index by question is by similarity"
         )
@@ -125,7 +125,7 @@ def create(
                     f" leave {option} out for one by similarity"
                 )
     if distance is None:
-        resolved = question_for(made.question, similarity, similarity_measure, made.recipe)
+        resolved = question_for(parts.question, similarity, similarity_measure, parts.recipe)
         DurableIndex.create(
             folder, plan=plan, store=store, question=resolved, extract=extract
         ).close()
@@ -200,10 +200,10 @@ def add(
     neardup index add hashes.index pages.csv --id url --fingerprint-field simhash
     """
     shared.check_json(json, output, reading.rejects)
-    for option, given in (("--stored", stored), ("--output", output)):
-        if given is not None and not if_new:
+    for option, value in (("--stored", stored), ("--output", output)):
+        if value is not None and not if_new:
             raise UsageError(
-                f"{option} {given} requires --if-new: without it every document is stored"
+                f"{option} {value} requires --if-new: without it every document is stored"
             )
     offered: Any = stored or "replace"
 

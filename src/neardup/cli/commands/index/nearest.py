@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from neardup.cli import options as shared
-from neardup.cli.commands.index.given import Folder, HitsFile, check_one_query, identity_of
+from neardup.cli.commands.index.arguments import Folder, HitsFile, check_one_query, identity_of
 from neardup.cli.document_options import READING_OPTIONS, Reading, takes_documents
 from neardup.cli.recipe_options import IdfTable, KeywordFolder, load_words
 from neardup.cli.screen import echo

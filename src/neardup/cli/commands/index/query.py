@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from neardup.cli import options as shared
-from neardup.cli.commands.index.given import Folder, HitsFile, Verify, check_one_query
+from neardup.cli.commands.index.arguments import Folder, HitsFile, Verify, check_one_query
 from neardup.cli.document_options import Reading, takes_documents
 from neardup.cli.recipe_options import IdfTable, KeywordFolder, load_words
 from neardup.cli.screen import echo

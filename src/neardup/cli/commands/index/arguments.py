@@ -68,14 +68,14 @@ def check_one_query(context: typer.Context) -> None:
         raise UsageError(f"{option} is for IN...: the answer to one query is printed")
 
 
-def identity_of(given: str, kind: str | None) -> str | int:
+def identity_of(text: str, kind: str | None) -> str | int:
     """An id as an index has it: a number where its ids are numbers."""
     if kind != "int":
-        return given
+        return text
     try:
-        return int(given)
+        return int(text)
     except ValueError:
-        raise UsageError(f"id {given!r}: the ids of this index are whole numbers") from None
+        raise UsageError(f"id {text!r}: the ids of this index are whole numbers") from None
 
 
 def opened_to_write(folder: str, wait: str | None, *, verify: bool = False) -> DurableIndex:
