@@ -353,7 +353,7 @@ def test_a_text_and_its_fingerprint_find_the_same(here: Here) -> None:
 
 def test_nearest_gives_as_many_as_asked_however_far(here: Here) -> None:
     question = ["index", "query", "seen", "--query-text", "nothing like it is here"]
-    assert here(*question) == ("", "nothing near is stored\n")
+    assert here(*question) == ("", "no stored document is near it\n")
     out, err = here(*question, "--nearest", "4")
     distances = [int(line.split()[0]) for line in out.splitlines()]
     assert len(distances) == 4

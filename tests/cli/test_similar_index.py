@@ -155,7 +155,7 @@ def test_nearest_to_a_stored_document_and_to_files(here: Here) -> None:
     here("index", "nearest", "seen", "docs.jsonl", "--id-field", "id", "-n", "1", "-o", "x.parquet")
     assert pq.read_table("x.parquet")["id"].to_pylist() == ["a", "b", "c"]
     out, err = here("index", "nearest", "seen", "--id", "c", "-n", "3")
-    assert (out, err) == ("", "nothing that shares a feature is stored\n")
+    assert (out, err) == ("", "no stored document shares a feature with it\n")
 
 
 def test_nearest_shows_the_first_words_where_texts_are_stored(here: Here) -> None:

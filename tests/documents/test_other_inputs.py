@@ -87,7 +87,7 @@ def test_pages_of_a_folder_are_compared_by_their_main_content_and_kept_as_they_a
         "note.txt": page("tea")
     }
     (note,) = result.summary.notes
-    assert "of 4 HTML texts the main content was compared" in note
+    assert "compared the main content of 4 HTML texts" in note
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_the_main_content_is_that_of_trafilatura_if_asked(
     texts = texts_of(tmp_path / "pages", extract="trafilatura")
     assert texts == [visible_text(page("milk")), "TEA"]
     (note,) = nd.dedup(tmp_path / "pages", extract="trafilatura").summary.notes
-    assert "of 2 HTML texts the main content was compared (--extract trafilatura)" in note
+    assert "compared the main content of 2 HTML texts (--extract trafilatura)" in note
     with nd.Index(similarity=0.8, recipe=nd.Recipe(), extract="trafilatura") as index:
         index.add([0], ["TEA"])
         assert index.query(page("tea")) == [(0, 1.0)]

@@ -213,7 +213,7 @@ def test_what_cannot_be_kept_is_refused_and_nothing_is_stored(kind: str, *, dura
         ]:
             with pytest.raises(UsageError, match=why):
                 put(index, kind, [1], [payload])
-        with pytest.raises(UsageError, match="1 ids for 2 payloads: give as many"):
+        with pytest.raises(UsageError, match="1 ids for 2 payloads: give one for each id"):
             put(index, kind, [1], [1, 2])
         with pytest.raises(UsageError, match="payloads are str: give a list"):
             put(index, kind, [1, 2], "ab")

@@ -59,7 +59,7 @@ def test_calibration_of_which_no_record_is_left_fails_and_less_than_half_warns(h
 def test_a_run_of_which_less_than_half_is_left_warns(here: Here) -> None:
     lines = ['{"text": "one two three"}'] * 2 + ['{"text": null}'] * 3
     (here.folder / "in.jsonl").write_text("\n".join(lines) + "\n")
-    words = "3 of 5 records were rejected: look whether the fields named are the right ones"
+    words = "3 of 5 records were rejected: check that the options name the right fields"
     here("index", "create", "i.index", "--distance", "3")
     for name in ("fingerprint", "add", "query"):
         assert words in here(*COMMANDS[name], "--on-error", "skip")[1], name

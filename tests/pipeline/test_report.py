@@ -159,7 +159,7 @@ def test_a_decision_of_another_threshold_is_refused(tmp_path: Path) -> None:
     again(0.8, read)
     with pytest.raises(UsageError, match=r"below 0\.99"):
         again(0.99, read)
-    with pytest.raises(UsageError, match="which the inputs do not hold"):
+    with pytest.raises(UsageError, match="which the inputs do not contain"):
         again(0.8, ReadOptions())
 
 

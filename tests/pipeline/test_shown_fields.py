@@ -87,7 +87,9 @@ def test_show_reads_the_files_that_the_inputs_were_compared_with(here: Here) -> 
     assert "kept o1, dropped n1\n[-one-]{+One+} two three four five{+!+}" in out
     assert kept_inputs("n.csv", kept_options("n.csv")) == ["november.jsonl"]
     Path("october.jsonl").unlink()
-    assert "the inputs do not hold o1: name the files" in here("show", "n.csv", "november.jsonl")[0]
+    assert (
+        "the inputs do not contain o1: name the files" in here("show", "n.csv", "november.jsonl")[0]
+    )
 
 
 def test_show_of_one_document(here: Here) -> None:
@@ -101,7 +103,7 @@ def test_show_of_one_document(here: Here) -> None:
         out, _ = here("show", "p.parquet", "--of", name)
         assert "1 of 1 " in out
         assert pair in out
-    assert here("show", "p.parquet", "--of", "e")[0] == "e is in no pair\n"
+    assert here("show", "p.parquet", "--of", "e")[0] == "e is not in any pair\n"
 
 
 def test_kept_options_belong_to_the_table_beside_them(here: Here) -> None:

@@ -221,7 +221,7 @@ def print_hits(hits: list[tuple[Any, Any]], total: int | None, what: str, as_jso
     if total is not None and total > len(hits):
         echo(f"{total - len(hits):,} more were cut by --limit", err=True)
     if not hits:
-        echo("nothing near is stored", err=True)
+        echo("no stored document is near it", err=True)
 
 
 def print_related(related: list[Related], as_json: bool) -> None:
@@ -238,7 +238,7 @@ def print_related(related: list[Related], as_json: bool) -> None:
         words = "" if hit.words is None else f"  {shown(hit.words)}"
         echo(f"{near}  {shown(str(hit.identity))}{words}")
     if not related:
-        echo("nothing that shares a feature is stored", err=True)
+        echo("no stored document shares a feature with it", err=True)
 
 
 def print_plans(plans: Any, as_json: bool) -> None:

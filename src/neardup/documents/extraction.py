@@ -78,12 +78,12 @@ class Extraction:
             return None
         what = "the main content" if self._used in MAIN_CONTENT else "the visible text"
         return (
-            f"of {self._count:,} HTML texts {what} was compared"
-            f" (--extract {self._used}); what is kept is unchanged"
+            f"compared {what} of {self._count:,} HTML texts (--extract {self._used});"
+            " kept records are unchanged"
         )
 
     def warning(self) -> str | None:
         """A line about a likely problem, or None."""
         if self._warning is None:
             return None
-        return f"{self._warning}: pass --extract main or all (none says that it is meant)"
+        return f"{self._warning}: pass --extract main or all (none confirms that the markup counts)"

@@ -85,7 +85,7 @@ def rejects_doubt(accepted: int, rejected: int) -> str | None:
 
     Example:
         >>> rejects_doubt(1, 2)
-        '2 of 3 records were rejected: look whether the fields named are the right ones'
+        '2 of 3 records were rejected: check that the options name the right fields'
     """
     if rejected and not accepted:
         raise DataError(
@@ -95,8 +95,8 @@ def rejects_doubt(accepted: int, rejected: int) -> str | None:
     if rejected <= accepted:
         return None
     return (
-        f"{rejected:,} of {accepted + rejected:,} records were rejected: look whether the fields"
-        " named are the right ones"
+        f"{rejected:,} of {accepted + rejected:,} records were rejected: check that the options"
+        " name the right fields"
     )
 
 

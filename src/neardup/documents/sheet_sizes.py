@@ -106,8 +106,8 @@ def check_size(name: str, data: bytes, most_text: int) -> None:
         spans, text = _read_apart(name, data, most_text)
     if size > MOST_BYTES:
         raise DataError(
-            f"{name}: it would unpack to {size:,} bytes, of at most {MOST_BYTES:,}; save it as CSV"
-            " UTF-8"
+            f"{name}: it would unpack to {size:,} bytes, and the most is {MOST_BYTES:,}; save it as"
+            " CSV UTF-8"
         )
     each_takes = ODS_CELL_BYTES if is_ods else CELL_BYTES
     most, cells = MOST_CELLS * CELL_BYTES // each_takes, sum(map(math.prod, spans))
@@ -115,19 +115,19 @@ def check_size(name: str, data: bytes, most_text: int) -> None:
         rows, columns = max(spans, key=math.prod)
         raise DataError(
             f"{name}: its cells reach to row {rows:,} and column {column_letters(columns - 1)}, and"
-            f" of {most:,} cells at most the blank ones count too; delete what stands far off,"
-            " or save it as CSV UTF-8"
+            f" at most {most:,} cells fit, blank ones included; delete the cells far from the"
+            " others, or save it as CSV UTF-8"
         )
     if text > most_text:
         raise DataError(
-            f"{name}: its cells have {text:,} characters at least, each shared or repeated text"
-            f" counted as often as it stands there, and {most_text:,} fit in memory; pass a larger"
-            " --memory, or save it as CSV UTF-8"
+            f"{name}: its cells have at least {text:,} characters (a shared or repeated text counts"
+            f" in each cell), and {most_text:,} fit in memory; pass a larger --memory, or save it"
+            " as CSV UTF-8"
         )
     needed = cells * each_takes + text * _TEXT_BYTES
     if not _is_room_for(needed):
         raise DataError(
-            f"{name}: its {cells:,} cells, blank ones among them, take some {needed:,} bytes of"
+            f"{name}: its {cells:,} cells, blank ones included, take about {needed:,} bytes of"
             " memory, more than the system has free; save it as CSV UTF-8"
         )
 
@@ -181,7 +181,7 @@ def _read_apart(name: str, data: bytes, most_text: int) -> tuple[list[tuple[int,
     )
     if done.returncode < 0:
         raise DataError(
-            f"{name}: its cells, blank ones among them, take more memory than there is; pass a"
+            f"{name}: its cells, blank ones included, take more memory than there is; pass a"
             " larger --memory, or save it as CSV UTF-8"
         )
     if done.returncode:

@@ -134,7 +134,7 @@ def payload_bytes(names: list[Id], payloads: Payloads) -> list[bytes]:
     if not isinstance(payloads, (list, tuple, np.ndarray)):
         raise UsageError(f"payloads are {type(payloads).__name__}: give a list, one for each id")
     if len(payloads) != len(names):
-        raise UsageError(f"{len(names):,} ids for {len(payloads):,} payloads: give as many")
+        raise UsageError(f"{len(names):,} ids for {len(payloads):,} payloads: give one for each id")
     return [_encoded(name, each) for name, each in zip(names, payloads, strict=True)]
 
 
@@ -300,7 +300,9 @@ class ContentCodec:
         values = _listed(documents if contents is None else contents)
         names = id_array(ids).to_pylist()
         if len(values) != len(names):
-            raise UsageError(f"{len(names):,} ids for {len(values):,} contents: give as many")
+            raise UsageError(
+                f"{len(names):,} ids for {len(values):,} contents: give one for each id"
+            )
         if contents is None:
             self._check_texts(names, values)
         return [self._encoded(name, value) for name, value in zip(names, values, strict=True)]

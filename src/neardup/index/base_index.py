@@ -617,7 +617,9 @@ class BaseIndex(Queries):
 
     def _check_count(self, column: IdColumn, offered: int) -> None:
         if len(column) != offered:
-            raise UsageError(f"{len(column):,} ids for {offered:,} {self._kind.noun}: give as many")
+            raise UsageError(
+                f"{len(column):,} ids for {offered:,} {self._kind.noun}: give one for each"
+            )
 
 
 STORED: Final = ("replace", "keep", "error")

@@ -53,7 +53,7 @@ class Preparer:
             many, rows, offered = self._kind.many(documents)
         if len(names) != offered:
             noun = self._kind.noun
-            raise UsageError(f"{len(names):,} ids for {offered:,} {noun}: give as many")
+            raise UsageError(f"{len(names):,} ids for {offered:,} {noun}: give one for each")
         kept = self._codec.attachments(names, documents, contents, payloads)
         return Prepared(self.made_for, list(names), column, many, rows, kept)
 

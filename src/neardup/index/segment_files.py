@@ -88,7 +88,7 @@ class SegmentFile:
         try:
             fault = _layout_fault(self)
         except (KeyError, TypeError, ValueError, IndexError) as error:
-            fault = f"its header is not one: {error!r}"
+            fault = f"its header cannot be read: {error!r}"
         if fault:
             raise damaged(path, fault)
 
@@ -316,7 +316,7 @@ def _layout_fault(file: Any) -> str:
     for name, entry in entries.items():
         nbytes = np.dtype(KINDS[name]).itemsize * math.prod(entry["shape"])
         if entry["dtype"] != KINDS[name] or min(entry["shape"]) < 0 or entry["offset"] % PAGE:
-            return f"its header has {name} as {entry}"
+            return f"its header describes {name} as {entry}"
         if not 0 <= entry["offset"] <= file.nbytes - nbytes:
             return f"{name} lies beyond its end"
     shapes = {name: tuple(entry["shape"]) for name, entry in entries.items()}

@@ -228,9 +228,9 @@ def _writable() -> Path | None:
             tempfile.TemporaryFile(dir=folder).close()
             return folder
     message = (
-        "compiled kernels can be kept nowhere, so each start compiles them again: let"
-        " NUMBA_CACHE_DIR name a folder that can be written, or run `neardup compile --into DIR`"
-        " where one can, and let it name that"
+        "no folder for compiled kernels can be written, so each start compiles them again: set"
+        " NUMBA_CACHE_DIR to a folder that can be written, or run `neardup compile --into DIR`"
+        " where one can, and set it to that DIR"
     )
     warnings.warn(message, RuntimeWarning, stacklevel=2)
     return None

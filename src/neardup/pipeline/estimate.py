@@ -243,10 +243,12 @@ def _unsure(sample: _Sample, matched: int, documents: int) -> list[str]:
             f" {sample.passed / sample.total:.1%} of the input: what comes later may be unlike it"
         )
     if sample.left:
-        lines.append(f"{sample.left:,} inputs were not read: they are taken to be like the others")
+        lines.append(
+            f"{sample.left:,} inputs were not read: the estimate takes them to be like the others"
+        )
     if documents > UNSURE_TIMES * max(1, matched):
         lines.append(
-            f"matches were looked for among {matched:,} documents: with all {documents:,} the"
-            " search may take some times as long, or a part of it"
+            f"matches were searched among {matched:,} documents: with all {documents:,} the search"
+            " may take several times as long, or less"
         )
     return lines

@@ -172,7 +172,7 @@ def _places(addresses: Any, names: pa.Array, file: str) -> Any:
     if places.null_count:
         name = addresses[places.to_pylist().index(None)]
         raise UsageError(
-            f"{file} names {name!s:.80}, which the inputs do not hold: give the run's inputs, in"
+            f"{file} names {name!s:.80}, which the inputs do not contain: give the run's inputs, in"
             " its order, with its --id"
         )
     return places.to_numpy().astype(np.int64)

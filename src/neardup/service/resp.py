@@ -228,7 +228,7 @@ class _Connection:
             return
         self._rights = self._access.rights(key)
         if not self._rights:
-            raise Problem("key-missing", "the key is none of this service")
+            raise Problem("key-missing", "the key is not one of this service")
 
     async def _written(self, items: list[tuple[bytes, str]], *, is_one: bool) -> bytes:
         kind = self._service.id_kind

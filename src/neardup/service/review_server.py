@@ -172,7 +172,9 @@ class ReviewServer:
         if scope["method"] not in {"GET", "HEAD", "POST"} or path not in {"", "status", "answer"}:
             return _refusal(404, "there is no such page: open the address that the terminal shows")
         if posts != (path == "answer"):
-            return _refusal(405, f"a page is read, and an answer is sent to /{self.token}/answer")
+            return _refusal(
+                405, f"pages take GET; an answer is sent by POST to /{self.token}/answer"
+            )
         call: Callable[[], Answer]
         if posts:
             fields = _fields(await read_whole(request.receive, request.headers, _LIMITS))

@@ -262,7 +262,7 @@ def _past(
     names: tuple[str, str, str | None, str | None],
 ) -> tuple[Frame, Frame]:
     if choice.policy != "greedy":
-        raise UsageError("policy components joins all that matches: against needs greedy")
+        raise UsageError("policy components joins all that matches: against requires greedy")
     if isinstance(against, str | os.PathLike):
         if names[3] is not None:
             raise UsageError(f"within {names[3]!r}: an exported index does not know that column")

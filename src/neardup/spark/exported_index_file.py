@@ -165,14 +165,14 @@ def _fault(batch: pa.RecordBatch, recipe: Recipe, first: int) -> str:
     """The fault of rows, the first of which has this place; empty if there is none."""
     places = batch.column("place")
     if not places.equals(pa.array(np.arange(first, first + len(batch)))):
-        return f"rows from {first:,} on have other places"
+        return f"the places of the rows from {first:,} on are wrong"
     if batch.column("id").null_count or batch.column("codes").null_count:
-        return f"of the rows from {first:,} on one has no id, or no fingerprint"
+        return f"a row from {first:,} on has no id, or no fingerprint"
     lengths = _cell_bytes(batch.column("codes"))
     if (lengths != WORD_BYTES * recipe.words).any():
-        return f"of the rows from {first:,} on one has no fingerprint of {recipe.bits} bits"
+        return f"a row from {first:,} on has no fingerprint of {recipe.bits} bits"
     if (_cell_bytes(batch.column("features")) % WORD_BYTES).any():
-        return f"of the rows from {first:,} on one has cut features"
+        return f"a row from {first:,} on has incomplete features"
     return ""
 
 

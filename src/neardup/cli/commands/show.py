@@ -115,7 +115,7 @@ def _lines(removed: Removed, context: int, of: str | None) -> Iterator[list[tupl
                 if text is None
             ]
             names = " and ".join(map(shown, missing))
-            yield [("equal", f"the inputs do not hold {names}: name the files that do")]
+            yield [("equal", f"the inputs do not contain {names}: name the files that do")]
             continue
         yield [(run.kind, shown(run.text, lines=True)) for run in diff.brief(context)]
         if any(diff.cut):
@@ -125,7 +125,7 @@ def _lines(removed: Removed, context: int, of: str | None) -> Iterator[list[tupl
         yield [("equal", "")]
         yield [("head", f"{more:,} more are at least as similar; --show {removed.total} shows all")]
     elif not removed.total:
-        yield [("head", "nothing was removed" if of is None else f"{shown(of)} is in no pair")]
+        yield [("head", "nothing was removed" if of is None else f"{shown(of)} is not in any pair")]
 
 
 def _both(kept: str | None, dropped: str | None) -> list[tuple[str, str]]:

@@ -402,7 +402,9 @@ class _Tar(Archive):
         elif info.islnk():
             target = self._name(info.linkname)
             if target not in self._entries:
-                raise self._broken(f"{quoted([name])} is a link to what is not in it")
+                raise self._broken(
+                    f"{quoted([name])} links to a file that the archive does not contain"
+                )
             self._add(name, self._entries[target].nbytes, self._entries[target].place)
         elif info.issym():
             self._add_link(name, info.linkname)

@@ -270,7 +270,7 @@ def _check_end(name: str, text: str, at: int, around: Sequence[str]) -> None:
             raise _broken(name, text, at, "a comma or } is expected")
         at += 1
     if _after_blank(text, at) != len(text):
-        raise _broken(name, text, at, "there is more after the document")
+        raise _broken(name, text, at, "more text follows the document")
 
 
 def _broken(name: str, text: str, at: int, what: str) -> DataError:

@@ -128,7 +128,7 @@ class WarcSource(Source):
         """See Source.noted."""
         line = (
             f"{self._others:,} records of {self.name} are not documents (requests, images, errors);"
-            " they are kept, but for those that belong to a dropped one"
+            " they are kept, except those that belong to a dropped record"
         )
         return [line] if self._others else []
 
@@ -379,7 +379,7 @@ def _page(record: _Record, longest: int) -> _Page | None:
         raise too_long(max(record.size, len(content)), longest)
     foreign = kind_of_bytes(content)
     if foreign is not None:
-        raise BadRecordError(f"it says that it is {kind}, and is {foreign.name}", _FIX)
+        raise BadRecordError(f"its Content-Type is {kind}, but it is {foreign.name}", _FIX)
     is_page = kind in _PAGES
     declared = charset or (declared_encoding(content) if is_page else None)
     fields = {

@@ -33,7 +33,7 @@ def check_join_plan(plan: str, distance: int, bits: int) -> PlanName:
         _check_mih(named, bits)
         if distance < bits and join_flips(bits, distance, named.blocks) > JOIN_MIH_MOST_FLIPS:
             raise UsageError(
-                f"plan {plan!r} would turn too many bits at distance {distance}: use more blocks"
+                f"plan {plan!r} would flip too many bits at distance {distance}: use more blocks"
             )
     if named.kind == "multi":
         _check_multi(named, distance, bits)

@@ -49,7 +49,7 @@ def row_key(number: int) -> bytes:
         DataError: If it is negative.
     """
     if number < 0:
-        raise DataError(f"row {number} of the index has no place: {RESTORE}")
+        raise DataError(f"row number {number} of the index is negative: {RESTORE}")
     return number.to_bytes(8, "big")
 
 

@@ -111,7 +111,7 @@ class Reading:
             lost += txn.get(b"content", key) != value
         problems = [f"{broken:,} contents are damaged"] if broken else []
         if lost:
-            problems.append(f"{lost:,} contents are not found by their numbers")
+            problems.append(f"{lost:,} contents cannot be looked up by their numbers")
         ledger = Ledger.read(txn, str(self._pin.environment.path))
         problems += filter(None, [ledger.differs(counted, [b"content"])])
         wrong = {len(key) for key in keys} - {8}

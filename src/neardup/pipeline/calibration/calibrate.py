@@ -225,7 +225,7 @@ def _found(
     doubts = warnings(joined, levels, threshold, len(sample), sample.documents)
     if len(sample) < min(options.sample, sample.documents):
         doubts.append(
-            f"of the sample {len(sample):,} documents were looked at: more have over"
+            f"only {len(sample):,} documents of the sample were compared: a larger part has over"
             f" {MOST_PAIRS:,} pairs at {options.lowest:g} or more"
         )
     return Calibration(

@@ -184,7 +184,7 @@ def _examples(calibration: Calibration) -> str:
         parts.append(f"<h3>Similarity {inert(title)}</h3>{shown}")
     return (
         '<section id="examples"><h2>Pairs to judge by eye</h2><p>Up to ten of each band, at random,'
-        f" each of another group where there are so many.</p>{''.join(parts)}</section>"
+        f" each from another group where there are enough groups.</p>{''.join(parts)}</section>"
     )
 
 

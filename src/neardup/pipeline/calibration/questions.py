@@ -190,8 +190,9 @@ _LEGEND: Final = (
     "Shares of planted copies that are found: words replaced, inserted, removed or moved as the",
     "aim says, and twice as many; a sentence added or cut; case, accents, punctuation or digits;",
     "with boilerplate, or the end cut off. spliced: found of documents of which two fifths are",
-    "another's. pairs: of the sample's own; hold: of the pairs that their groups imply, so many",
-    "match; unlike: pairs that are expected in all and agree in less than half of their words.",
+    "another's. pairs: of the sample's own; hold: the share of the pairs that their groups imply",
+    "which match; unlike: pairs that are expected in all and agree in less than half of their",
+    "words.",
 )
 
 
@@ -347,7 +348,9 @@ def _unknown(tried: Sequence[Measured], options: ComparisonOptions) -> list[str]
     sentences = [f"{more}; people's edits come in clusters, which every question finds sooner"]
     absent = [kind for kind in (*WORD_KINDS, *SMALL_KINDS) if kind not in tried[0].found]
     if absent:
-        sentences.append(f"{', '.join(absent)}: no document of the sample can be edited so")
+        sentences.append(
+            f"{', '.join(absent)}: no document of the sample can be edited in this way"
+        )
     if max(each.pairs for each in tried) < LEAST_DOCUMENTS:
         sentences.append("how well groups hold together: hardly any documents of the sample match")
     return sentences

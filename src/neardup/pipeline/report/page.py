@@ -178,8 +178,8 @@ def threshold(report: Report) -> str:
     documents = report.read - report.rejected
     bound = "at least" if report.policy == "greedy" else "at most"
     below = (
-        f"Below it, {bound} so many are kept: a document counts as dropped if the run dropped it or"
-        " any earlier document is similar enough."
+        f"Below it, the number kept is {bound} the one shown: a document counts as dropped if the"
+        " run dropped it or any earlier document is similar enough."
         if report.joined
         else "Lower thresholds were not searched in this run."
     )
@@ -200,9 +200,9 @@ def threshold(report: Report) -> str:
         f" {count(now.kept)} kept, {count(documents - now.kept)} dropped (exact: this run)"
         "</output></p>"
         f'<p class="note">At {report.threshold:.4g}, the run&#39;s own, the figure is exact.'
-        f" {below}"
-        " Above it, a document that the run dropped counts as kept again if no earlier document is"
-        " similar enough any more. How many documents have an earlier match is exact everywhere."
+        f" {below} Above it, a document that the run dropped counts as kept again if no earlier"
+        " document is similar enough any more. How many documents have an earlier match is exact"
+        " everywhere."
         f"</p><details><summary>All {len(points)} thresholds</summary>"
         f"{table(heads, lines, 'Thresholds')}</details></section>"
     )

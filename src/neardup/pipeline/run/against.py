@@ -389,7 +389,7 @@ class ReferenceIndex:
         lost = next((i for i, each in enumerate(contents) if each is None), None)
         if lost is not None:
             raise DataError(
-                f"{self._against.folder} keeps {self.index.store}, and has none of"
+                f"{self._against.folder} keeps {self.index.store}, but none for"
                 f" {names[lost].as_py()!r}: add that document again, or make the index again"
             )
 

@@ -488,7 +488,7 @@ def _check_inputs(before: list[Any], now: list[Any], folder: str) -> None:
     for path in was:
         if path not in here:
             raise UsageError(
-                f"{path} is an input of the run that left {folder}, and is not one now;"
+                f"{path} was an input of the run that left {folder}, and no longer is;"
                 f" {_next(folder)}"
             )
     if before != now:

@@ -362,8 +362,8 @@ class NewDocuments:
             self._add(sources, read)
         except KeyboardInterrupt as error:
             error.add_note(
-                f"the outputs are written, {self._index.path} has not got all of their documents:"
-                " run the same again"
+                f"the outputs are written, but {self._index.path} does not have all of their"
+                " documents yet: run the same command again"
             )
             raise
 
@@ -403,9 +403,9 @@ class NewDocuments:
             theirs = self._index.number(last) != self._index.added - 1
         if theirs:
             raise UsageError(
-                f"{self._index.path} got other documents after this run's outputs were written,"
-                " which stay as they are: add their documents with neardup index add, or compare"
-                " again with other outputs"
+                f"{self._index.path} got other documents after this run's outputs were written;"
+                " the outputs stay as they are: add their documents with neardup index add, or"
+                " compare again with other outputs"
             )
         self._rows = self._rows[count:]
 

@@ -82,5 +82,5 @@ def nearest(
                 format_name=reading.input_format,
             )  # fmt: skip
     if not summary.hits:
-        echo("nothing that shares a feature is stored", err=True)
+        echo("no stored document shares a feature with it", err=True)
     print_summary(summary, json)

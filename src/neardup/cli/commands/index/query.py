@@ -104,7 +104,7 @@ def query(
         if single:
             answer = ask_one(index, _query_of(query_text, fingerprint), reach, nearest)
             if answer.is_empty:
-                echo("the text has no tokens, so it is near to nothing", err=True)
+                echo("the text has no tokens, so nothing is near it", err=True)
             print_hits(answer.hits, answer.total, answer.what, json)
             return
         read = reading.options(memory)
