@@ -30,11 +30,11 @@ __all__ = ["AsyncClient", "Client", "First", "FirstMatch", "Match", "Seen", "Ser
 
 Id: TypeAlias = str | int
 Document: TypeAlias = "str | int | Iterable[int]"
-"""A text, a fingerprint, or the hashes of features."""
+"""A document: a text, a fingerprint, or hashes of features."""
 A = TypeVar("A")
 BATCH: Final = 512
 BATCH_BYTES: Final = 4 << 20
-"""Of a batch: the service takes bodies of 16 MiB."""
+"""The most bytes of a batch; the service accepts bodies of 16 MiB."""
 RETRIED: Final = (429, 503)
 SHORTEST_SECONDS: Final = 0.05
 
@@ -51,7 +51,7 @@ class ServiceError(NeardupError):
     exit_code = 3
 
     def __init__(self, message: str, status: int = 0, problem: str = "") -> None:
-        """Take them."""
+        """Store the problem details."""
         super().__init__(message)
         self.status, self.problem = status, problem
 
@@ -65,7 +65,7 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The outcome of a document.
+    """The outcome of an offered document.
 
     Args:
         new: Whether no other document is near.
@@ -79,7 +79,7 @@ class Seen:
 
 
 class FirstMatch(NamedTuple):
-    """A stored document, how close it is, and its fingerprint if its features tell that."""
+    """A stored document, how close it is, and its fingerprint if its features determine it."""
 
     id: Id
     close: float
@@ -87,14 +87,14 @@ class FirstMatch(NamedTuple):
 
 
 class First(NamedTuple):
-    """The state of an id, "absent", "other" or "same", and near documents, first stored first."""
+    """The state of an id ("absent", "other" or "same"), and near documents, first stored first."""
 
     stored: Literal["absent", "other", "same"]
     matches: list[FirstMatch]
 
 
 class _Exchange(NamedTuple, Generic[A]):
-    """A request, and how its answer is read."""
+    """A request, and the function that reads its answer."""
 
     method: str
     path: str
@@ -103,7 +103,7 @@ class _Exchange(NamedTuple, Generic[A]):
 
 
 class _Options(NamedTuple):
-    """Options that both clients share."""
+    """The options of both clients."""
 
     key: str | None
     recipe: str | None
@@ -118,7 +118,7 @@ class _Options(NamedTuple):
         return headers
 
     def pause(self, attempt: int, answer: httpx.Response | None) -> float | None:
-        """Seconds before the next attempt; None if there is none."""
+        """Seconds before the next attempt; None after the last one."""
         if attempt >= self.retries or (answer is not None and answer.status_code not in RETRIED):
             return None
         shortest: float = SHORTEST_SECONDS * 2**attempt
@@ -128,7 +128,7 @@ class _Options(NamedTuple):
 
 
 class Client:
-    """Asks a service, from any number of threads.
+    """A client for threads: any number of them may share one.
 
     Args:
         url: Of the service: "http://127.0.0.1:8080".
@@ -155,7 +155,7 @@ class Client:
         self, url: str, key: str | None = None, *, recipe: str | None = None, retries: int = 5,
         timeout: float = 60.0, transport: httpx.BaseTransport | None = None,
     ) -> None:  # fmt: skip
-        """Connect to nothing yet."""
+        """Store the options; the first request connects."""
         self._httpx = _httpx()
         self._options = _Options(key, recipe, retries)
         self._client = self._httpx.Client(
@@ -181,7 +181,7 @@ class Client:
     def seen_many(
         self, documents: Iterable[tuple[Id, Document]], batch: int = BATCH
     ) -> Iterator[Seen]:
-        """As `seen` for each (id, document), in order; a batch is one request."""
+        """Outcomes as from `seen`, for each (id, document) in order; a batch is one request."""
         return self._many("seen", _stored(documents), _as_seen, batch)
 
     def query(
@@ -194,14 +194,14 @@ class Client:
     def query_many(
         self, documents: Iterable[Document], batch: int = BATCH
     ) -> Iterator[list[Match]]:
-        """As `query` for each document."""
+        """Matches as from `query`, for each document in order."""
         return self._many("query", map(_content, documents), _as_matches, batch)
 
     def first_many(
         self, documents: Iterable[tuple[Id, Document]], limit: int = 1, *,
         similarity: float | None = None, distance: int | None = None, batch: int = BATCH,
     ) -> Iterator[First]:  # fmt: skip
-        """The state of each (id, document), and the `limit` documents near it stored first."""
+        """The state of each (id, document), and the first `limit` stored documents near it."""
         rows = _first_rows(documents, limit, similarity, distance)
         return self._many("first", rows, _as_first, batch)
 
@@ -210,17 +210,17 @@ class Client:
         return self._send(_post("nearest", _content(document) | {"n": n}, _as_matches))
 
     def add(self, identity: Id, document: Document) -> bool:
-        """Store a document, whatever is near; whether it has tokens."""
+        """Store a document, whatever is near; returns whether it has tokens."""
         return self._send(_post("add", {"id": identity} | _content(document), _as_added))
 
     def add_many(
         self, documents: Iterable[tuple[Id, Document]], batch: int = BATCH
     ) -> Iterator[bool]:
-        """As `add` for each (id, document)."""
+        """Results as from `add`, for each (id, document) in order."""
         return self._many("add", _stored(documents), _as_added, batch)
 
     def remove(self, identity: Id) -> bool:
-        """Remove a document; whether it was stored until now."""
+        """Remove a document; returns whether it was stored."""
         return self._send(_post("remove", {"id": identity}, _as_removed))
 
     def compare(self, a: str, b: str) -> dict[str, Any]:
@@ -266,7 +266,7 @@ class Client:
 
 
 class AsyncClient:
-    """As Client, for asyncio: each call is awaited, and `*_many` are asynchronous iterators.
+    """A client for asyncio: each call is awaited, and `*_many` are asynchronous iterators.
 
     Args:
         url: As in Client.
@@ -281,7 +281,7 @@ class AsyncClient:
         self, url: str, key: str | None = None, *, recipe: str | None = None, retries: int = 5,
         timeout: float = 60.0, transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:  # fmt: skip
-        """Connect to nothing yet."""
+        """Store the options; the first request connects."""
         self._httpx = _httpx()
         self._options = _Options(key, recipe, retries)
         self._client = self._httpx.AsyncClient(
@@ -406,7 +406,7 @@ def _httpx() -> ModuleType:
 
 
 def _content(document: Document) -> dict[str, Any]:
-    """A document as the service takes it."""
+    """A document as a field of a request."""
     if isinstance(document, str):
         return {"text": document}
     if isinstance(document, int):
@@ -419,7 +419,7 @@ def _stored(documents: Iterable[tuple[Id, Document]]) -> Iterator[dict[str, Any]
 
 
 def _bodies(rows: Iterable[Mapping[str, Any]], batch: int) -> Iterator[bytes]:
-    """Arrays of at most `batch` rows and BATCH_BYTES, or of one row that is larger."""
+    """Request arrays of at most `batch` rows and BATCH_BYTES; a larger row has one of its own."""
     if batch < 1:
         raise UsageError(f"batch is {batch}: use 1 or more")
     some, nbytes = list[bytes](), 0
@@ -496,7 +496,7 @@ def _as_removed(row: dict[str, Any]) -> bool:
 
 
 def _each(read: Callable[[Any], A]) -> Callable[[list[Any]], list[A]]:
-    """Read an array; a document of it that was refused is an error."""
+    """The answers in an array; a refused document raises ServiceError."""
 
     def all_of(rows: list[Any]) -> list[A]:
         for number, row in enumerate(rows):
@@ -516,7 +516,7 @@ def _refused(problem: dict[str, Any], where: str = "") -> ServiceError:
 def _error(
     answer: httpx.Response | None, failure: Exception | None, url: httpx.URL
 ) -> ServiceError:
-    """The error after the last attempt."""
+    """The error to raise after the last attempt."""
     if answer is None:
         why = failure or "no answer"
         return ServiceError(f"the service at {url} cannot be reached: {why}; is it running?")

@@ -119,7 +119,7 @@ def _command() -> int:
 
 
 def _exit_of(error: Exception) -> tuple[int, str] | None:
-    """Exit code and line of an error; None for one that nobody expected."""
+    """The exit code and message of an error; None for an unexpected one."""
     if isinstance(error, BrokenPipeError) or (
         isinstance(error, NeardupError) and isinstance(error.__context__, BrokenPipeError)
     ):  # end as other filters do where nobody reads their output any more

@@ -1,4 +1,4 @@
-"""The options by which documents are read, which most commands take, and what they make."""
+"""The options for reading documents, which most commands share, and the values that they make."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["READING_OPTIONS", "Reading", "takes_documents"]
 
 @dataclass(frozen=True)
 class Reading:
-    """Options of reading documents: each field is an option, in the order of the help."""
+    """The options for reading documents: a field for each option, in the order of the help."""
 
     text: Annotated[
         str,
@@ -86,7 +86,7 @@ class Reading:
 
     @property
     def input_format(self) -> InputFormat:
-        """The hints about all inputs.
+        """The format hints for all inputs.
 
         Raises:
             UsageError: For an unknown encoding or a delimiter that is not one character.
@@ -96,7 +96,7 @@ class Reading:
         return InputFormat(self.format_name, self.delimiter, self.encoding, records=self.records)
 
     def options(self, memory: str | None = None, **others: Any) -> ReadOptions:
-        """The options of reading, in which a record may have a 16th of --memory.
+        """The ReadOptions of a command; a record may take a 16th of --memory.
 
         Args:
             memory: The budget as text; by default that of --memory.
@@ -117,7 +117,7 @@ class Reading:
         return ReadOptions(**own | others)
 
     def completed(self, facts: Mapping[str, Any]) -> Reading:
-        """The options of a command, completed by those of an earlier run.
+        """The options of a command, completed by the stored options of an earlier run.
 
         Args:
             facts: The stored options of the run, read by `neardup.pipeline.run.kept_options`.
@@ -155,7 +155,7 @@ READING_OPTIONS = tuple(each.name for each in fields(Reading))
 
 
 def takes_documents(*, without: Collection[str] = ()) -> Callable[[Callable[..., None]], Any]:
-    """Decorate a command: the options of Reading stand in the place of its parameter `reading`.
+    """Decorate a command: the options of Reading replace its parameter `reading`.
 
     Args:
         without: Options that the command does not take.

@@ -1,4 +1,4 @@
-"""Options that several commands share, declared once; importing this costs nothing but Typer."""
+"""Options that several commands share; importing them loads nothing but Typer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _HUNDRED: Final = 100
 
 
 def whole(least: int) -> Any:
-    """Parser of an option: a whole number from `least` up."""
+    """A parser of options that take a whole number from `least` up."""
 
     def parse(value: str) -> int:
         if not str(value).isdecimal() or int(value) < least:
@@ -50,7 +50,7 @@ def whole(least: int) -> Any:
 
 
 def number_to_one(value: str) -> float:
-    """Parse a number above 0, up to 1; what a percentage may have meant is in the message."""
+    """Parse a number above 0, up to 1; the error of a percentage names the number meant."""
     text = str(value)
     try:
         number = float(text)
@@ -222,7 +222,7 @@ ShownFields = Annotated[
 
 
 def field_names(fields: str | None) -> tuple[str, ...]:
-    """The fields of --fields.
+    """The field names in --fields.
 
     Raises:
         UsageError: If one has no name.
@@ -240,7 +240,7 @@ def report_options(
     summary: str | None,
     fields: tuple[str, ...] = (),
 ) -> ReportOptions | None:
-    """The options of the report about a run; None without a path.
+    """The options of the report about a run; None without --report.
 
     Raises:
         UsageError: If something is said about a report that is not asked for.
@@ -258,7 +258,7 @@ def report_options(
 
 
 def check_json(json: bool, *outputs: str | None) -> None:
-    """Keep the standard output for the summary.
+    """Refuse --json together with results on standard output.
 
     Raises:
         UsageError: If --json is given and an output goes there too.
@@ -271,7 +271,7 @@ _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def seconds_of(option: str, text: str, example: str) -> float:
-    """The seconds of a time such as 90s or 30d.
+    """The seconds that a time such as 90s or 30d means.
 
     Raises:
         UsageError: If it is not one.
@@ -285,12 +285,12 @@ def seconds_of(option: str, text: str, example: str) -> float:
 
 
 def wait_seconds(wait: str | None) -> float:
-    """The seconds of --wait."""
+    """The seconds that --wait means."""
     return 0.0 if wait is None else seconds_of("--wait", wait, "60s")
 
 
 def check_folder(tmp: str | None) -> None:
-    """Check --tmp before anything is read.
+    """Refuse a --tmp that is not a folder, before anything is read.
 
     Raises:
         FileError: If it is not a folder.
@@ -300,7 +300,7 @@ def check_folder(tmp: str | None) -> None:
 
 
 def check_reach(distance: int, bits: int) -> None:
-    """Refuse a distance within which any two fingerprints are.
+    """Refuse a distance that any two fingerprints have at most.
 
     Raises:
         UsageError: If it is.
@@ -313,7 +313,7 @@ def check_reach(distance: int, bits: int) -> None:
 
 
 def check_engine(engine: str, master: str | None, local: Mapping[str, object]) -> None:
-    """Refuse an unknown engine, and options of the one with the other."""
+    """Refuse an unknown engine, and options of another engine."""
     if engine not in {"local", "spark"}:
         raise UsageError(f"--engine is {engine!r}: use local or spark")
     if engine == "local" and master is not None:

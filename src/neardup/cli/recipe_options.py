@@ -1,4 +1,4 @@
-"""The options of a recipe, which most commands take, and the recipe that they make."""
+"""The options of a recipe, which most commands share, and the recipe that they make."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ _MORE: Final = "\n\n    Further options of the recipe: neardup fingerprint --hel
 def takes_recipe(
     *, without: Collection[str] = (), all_shown: bool = False
 ) -> Callable[[Callable[..., None]], Any]:
-    """Decorate a command: the recipe's options join its own, it gets `recipe`, the recipe of them.
+    """Decorate a command: it takes the options of a recipe, which replace its `recipe`.
 
     Args:
         without: Options that the command does not take.
@@ -183,7 +183,7 @@ def takes_recipe(
 
 
 def takes_question(*, without: Collection[str] = ()) -> Callable[[Callable[..., None]], Any]:
-    """Decorate a command: as `takes_recipe`, with --question too; it gets `parts`.
+    """Decorate a command: as `takes_recipe`, with --question; they replace its `parts`.
 
     Args:
         without: Options that the command does not take.
@@ -208,7 +208,7 @@ class Parts:
 
 
 def _make_parts(question: str | None, **fields: Any) -> Parts:
-    """Read the question's file, or make the recipe of single options.
+    """The parts of a question from --question, or the recipe from single options.
 
     Raises:
         UsageError: If both are given.
@@ -239,7 +239,7 @@ def _options(without: Collection[str], *, all_shown: bool) -> list[inspect.Param
 def _explained(
     decorate: Callable[[Callable[..., None]], Any], *, all_shown: bool
 ) -> Callable[[Callable[..., None]], Any]:
-    """Decorate a command; unless all options are shown, its help says where the others are."""
+    """Decorate a command: its help says where hidden options are listed."""
 
     def explain(command: Callable[..., None]) -> Any:
         run = decorate(command)
@@ -252,7 +252,7 @@ def _explained(
 
 
 def _hidden(kind: Any) -> Any:
-    """An option that works and is not in the help."""
+    """An option that works but is left out of the help."""
     value, info = get_args(kind)
     info = copy.copy(info)
     info.hidden = True
@@ -260,7 +260,7 @@ def _hidden(kind: Any) -> Any:
 
 
 def make_recipe(recipe: str | None, **fields: Any) -> Recipe:
-    """Make the recipe of a file, of a preset or of the single options; None is not given.
+    """The recipe of a file, a preset or single options; None means that an option is absent.
 
     Raises:
         UsageError: If both a file and single options are given, or a width is not a number.
@@ -291,7 +291,7 @@ def make_recipe(recipe: str | None, **fields: Any) -> Recipe:
 
 
 def _in_cli_words(make: Callable[[], T]) -> T:
-    """Make a recipe, or a question with one; its warnings become a line each."""
+    """The result of a call that makes a recipe; its warnings are printed as single lines."""
     with warnings.catch_warnings(record=True) as messages:
         warnings.simplefilter("always", UnfitHashWarning)
         value = make()
@@ -309,7 +309,7 @@ def _read_bits(values: dict[str, Any]) -> None:
 
 
 def load_words(idf: str | None, dictionary: str | None) -> None:
-    """Load the files that an index's recipe names by their digests, for this process.
+    """Load the files that an index's recipe names by digest into this process.
 
     Args:
         idf: A table of document frequencies.
@@ -329,7 +329,7 @@ def load_words(idf: str | None, dictionary: str | None) -> None:
 
 
 def _read_words(values: dict[str, Any]) -> None:
-    """Put the digest of a table and the words of a file in the place of their paths."""
+    """Replace the paths of a table and of word files by the table's digest and the words."""
     if "ignore" in values:
         values["ignore"] = values["ignore"].split(",")
     if values.get("idf", "jieba").partition(":")[0] != "jieba":

@@ -1,4 +1,4 @@
-"""The screen while a command runs: progress on a terminal, nothing in a pipe."""
+"""Output to people: progress on a terminal, nothing in a pipe."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ _MARKS: Final = {"equal": ("", ""), "removed": ("[-", "-]"), "added": ("{+", "+}
 
 
 class Summarised(Protocol):
-    """The result of a command: values for JSON, and as a string lines for people."""
+    """The result of a command: JSON values, and lines for people as a string."""
 
     def to_dict(self) -> dict[str, Any]: ...
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print lines for a person, or JSON: nothing in them steers the terminal."""
+    """Print lines for a person, or JSON, without characters that control the terminal."""
     typer.echo(shown(text, lines=True), err=err)
 
 
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """Show steps with rate and time left on a terminal, lines in a pipe if --progress asks.
+    """A context that shows steps with rate and time left on a terminal, and lines with --progress.
 
     That kernels are compiled on the way is told everywhere.
     """
@@ -127,7 +127,7 @@ class _Shown:
 
 
 def warm_up(work: Callable[[], object], *, by_features: bool = False) -> None:
-    """Load the kernels that `work` uses; say so on the standard error if they must be compiled.
+    """Load the kernels that `work` uses; standard error says if they must be compiled first.
 
     Those of a search by features are then compiled at the same time.
     """
@@ -151,7 +151,7 @@ def warm_up(work: Callable[[], object], *, by_features: bool = False) -> None:
 
 @contextmanager
 def _announce_compiling(then: Callable[[], None] | None = None) -> Iterator[None]:
-    """A context that says, once a process, that kernels are being compiled; then calls `then`."""
+    """A context that announces once a process that kernels compile; then calls `then`."""
     done, before = threading.Event(), _compiled()
 
     def look() -> None:
@@ -177,7 +177,7 @@ def _announce_compiling(then: Callable[[], None] | None = None) -> Iterator[None
 
 
 def _compiled() -> int:
-    """The number of kernels that this process had to compile, the current one included.
+    """The number of kernels compiled by this process, including the current one.
 
     Where it only reads them from the cache, however slowly, there is nothing to tell.
     """
@@ -199,18 +199,18 @@ def print_summary(summary: Summarised, as_json: bool) -> None:
 
 
 def print_warning(line: str | None, as_json: bool) -> None:
-    """Print a warning about the result before a run; the summary as JSON has it too."""
+    """Print a warning about the result before a run; the JSON summary has it too."""
     if line is not None and not as_json:
         typer.echo(f"neardup: warning: {line}", err=True)
 
 
 def print_estimate(estimate: Estimate, as_json: bool) -> None:
-    """Print what a run would take."""
+    """Print the estimated cost of a run."""
     echo(json.dumps(estimate.to_dict()) if as_json else str(estimate))
 
 
 def print_hits(hits: list[tuple[Any, Any]], total: int | None, what: str, as_json: bool) -> None:
-    """Print the answer to one query: distance or similarity (`what`) and id a line."""
+    """Print the hits of one query: a line with distance or similarity (`what`) and id for each."""
     if as_json:
         rows = [{"id": identity, what: value} for identity, value in hits]
         echo(json.dumps({"hits": rows, "total": len(hits) if total is None else total}))
@@ -225,7 +225,7 @@ def print_hits(hits: list[tuple[Any, Any]], total: int | None, what: str, as_jso
 
 
 def print_related(related: list[Related], as_json: bool) -> None:
-    """Print the documents nearest to a stored one: how near, id, and how it begins, a line each."""
+    """Print the documents nearest to a stored one: closeness, id and first words."""
     if as_json:
         hits: list[dict[str, Any]] = [{"id": hit.identity, hit.what: hit.value} for hit in related]
         for hit, fields in zip(related, hits, strict=True):
@@ -259,7 +259,7 @@ def print_comparison(comparison: Comparison, words: WordDiff | None, as_json: bo
 
 
 def marked(kind: str, text: str) -> str:
-    """A run of words, in brackets if one text alone has it, inside the white space around it."""
+    """A run of words, in brackets if only one text has it; white space stays outside."""
     begin, end = _MARKS.get(kind, ("", ""))
     inner = text.strip()
     if not begin or not inner:
@@ -295,7 +295,7 @@ def tells_progress(command: Callable[..., None]) -> Any:
 
 
 class Lines:
-    """A line on the standard error at each step, and each half minute within one."""
+    """Progress as lines on standard error: one at each step, and each half minute within a step."""
 
     def __init__(self) -> None:
         """Start the clock."""
@@ -304,19 +304,19 @@ class Lines:
         self._total: int | None = None
 
     def begin(self, step: str, total: int | None = None) -> None:
-        """Print where the last step ended, and begin another."""
+        """Print the end of the last step, and begin another."""
         self.end()
         self._step, self._total, self._done = step, total, 0
         self._tell()
 
     def advance(self, units: int) -> None:
-        """Count, and say so now and then."""
+        """Count units, and print a line now and then."""
         self._done += units
         if time.monotonic() - self._is_announced >= _LINE_SECONDS:
             self._tell()
 
     def end(self) -> None:
-        """Print where the last step ended."""
+        """Print the end of the last step."""
         if self._step and (self._done or time.monotonic() - self._is_announced >= 1):
             self._tell()
 

@@ -1,4 +1,4 @@
-"""Signatures of commands: parameters that a decorator puts in, and flags that Typer lacks."""
+"""Signatures of commands: parameters added by decorators, and flags that Typer lacks."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["Commands", "join_options", "option", "takes"]
 
 
 def option(name: str, kind: Any, default: object = None) -> inspect.Parameter:
-    """A parameter of a command: an option of this type and default."""
+    """A command parameter for an option of a type, with a default."""
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
 def takes(
     place: str, options: Sequence[inspect.Parameter], make: Callable[..., object]
 ) -> Callable[[Callable[..., None]], Any]:
-    """Decorate a command: it takes options in the place of a parameter, which is made of them.
+    """Decorate a command: options replace one of its parameters, whose value is made of them.
 
     Args:
         place: The parameter.
@@ -52,7 +52,7 @@ def join_options(
     options: Sequence[inspect.Parameter],
     place: str | None = None,
 ) -> Any:
-    """Give `run` the signature of a command, with options in the place of one or at its end."""
+    """Give `run` the signature of a command, with options in place of a parameter or at the end."""
     hints = get_type_hints(command, localns={"Recipe": Any, "Parts": Any}, include_extras=True)
     parameters: list[inspect.Parameter] = []
     for name, own in inspect.signature(command).parameters.items():
@@ -72,7 +72,7 @@ class _Command(TyperCommand):
         return _untyped(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As Click's, where several values may follow an option that may be given several times."""
+        """Parse arguments as Click does; several values may follow a repeatable option."""
         options = self.get_params(ctx)
         several, flags = (
             {x for each in options if getattr(each, kind, False) for x in each.opts}
@@ -94,7 +94,7 @@ class _Group(TyperGroup):
 
 
 def _each_named(args: list[str], several: set[str]) -> list[str]:
-    """Name an option before each of the values that follow it.
+    """Repeat an option's name before each of the values that follow it.
 
     Example:
         >>> _each_named(["in", "--against", "a", "b", "-o", "out"], {"--against"})
@@ -116,7 +116,7 @@ def _each_named(args: list[str], several: set[str]) -> list[str]:
 
 
 def _has_argument(args: list[str], flags: set[str]) -> bool:
-    """Whether there is a word that is neither an option nor the value of one.
+    """Whether any word is neither an option nor an option's value.
 
     Example:
         >>> _has_argument(["--json", "-o", "out"], {"--json"})
@@ -144,7 +144,7 @@ class Commands(typer.Typer):
     """A group of commands."""
 
     def __init__(self, **settings: Any) -> None:
-        """Make a Typer application of commands."""
+        """Create a Typer application for a group of commands."""
         super().__init__(cls=_Group, **settings)
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[_Verb], _Verb]:

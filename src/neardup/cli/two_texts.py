@@ -1,4 +1,4 @@
-"""The two documents that `compare` and `explain` take, and the options of each side."""
+"""The two documents that `compare` and `explain` take, and the options of each."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ Tops = Annotated[
 
 
 WITHOUT: Final = ("id_field", "format_name", "on_error", "rejects")
-"""Options of documents that a side does not have."""
+"""Reading options that these commands lack."""
 
 
 def tops(values: list[str] | None) -> int | tuple[int, int] | None:
-    """Read --top, which may be given for each side.
+    """The number or numbers of --top, which may be repeated for the second text.
 
     Raises:
         UsageError: If it is not a whole number from 1 up, or is given three times.
@@ -60,7 +60,7 @@ def tops(values: list[str] | None) -> int | tuple[int, int] | None:
 def texts(
     documents: list[str], first: str | None, second: str | None, reading: Reading
 ) -> list[str]:
-    """Read the named documents, in addition to given texts.
+    """The texts of the named documents, and the texts passed as options.
 
     Raises:
         UsageError: If there are more than two, standard input is named twice, or a sentence is
@@ -86,7 +86,7 @@ def texts(
 
 
 def _check_no_text(name: str) -> None:
-    """Refuse a text where a document is to be named: UsageError says how to pass it."""
+    """Refuse a text where a document's name is required; UsageError says how to pass it."""
     # Chinese and Japanese sentences have no spaces.
     is_text = len(name.split()) > 1 or not (name.isascii() or re.search(r"[./\\]", name))
     paths = (name, re.sub(r":\d+$", "", name))
@@ -100,7 +100,7 @@ def _check_no_text(name: str) -> None:
 def two_texts(
     documents: list[str], first: str | None, second: str | None, reading: Reading
 ) -> tuple[str, str]:
-    """As `texts`, of exactly two.
+    """The result of `texts`, which must be exactly two.
 
     Raises:
         UsageError, FileError, DataError: As `texts`.

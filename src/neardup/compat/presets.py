@@ -1,4 +1,4 @@
-"""The presets under their public path; see `neardup.fingerprinting.preset_recipes`."""
+"""The public path of presets; see `neardup.fingerprinting.preset_recipes`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public classes of PyPI simhash 2.1.2: the same values and behaviour, faster, any NumPy.
+"""A drop-in for PyPI simhash 2.1.2: the same classes and values, faster, with any NumPy.
 
 Replace `from simhash import Simhash, SimhashIndex` by
 `from neardup.compat.simhash import Simhash, SimhashIndex`.
@@ -68,7 +68,7 @@ class Simhash:
         hashfunc: HashFunction = _hashfunc,
         log: logging.Logger | None = None,
     ) -> None:
-        """Compute the value."""
+        """Compute the value of a text, features, another Simhash or an integer."""
         if f % 8:
             raise ValueError("f must be a multiple of 8")
         self.f = f
@@ -89,12 +89,12 @@ class Simhash:
 
     @property
     def log(self) -> logging.Logger:
-        """The logger."""
+        """The logger of the instance."""
         return logging.getLogger("simhash") if self._log is None else self._log
 
     @property
     def f_bytes(self) -> int:
-        """Bytes of the fingerprint."""
+        """The bytes of the fingerprint."""
         return self.f // 8
 
     @property
@@ -109,14 +109,14 @@ class Simhash:
     __hash__ = None  # type: ignore[assignment]  # as in the package, which defines only __eq__
 
     def build_by_text(self, content: str) -> None:
-        """Take the value of a text: its windows of 4 characters, as often as they occur."""
+        """Set the value from a text: its windows of 4 characters with their counts."""
         if self.hashfunc is _hashfunc and self.f <= _MD5_BITS:
             self.value = _text_value(content, self.reg, self.f)
         else:
             self.build_by_features(collections.Counter(self._tokenize(content)))
 
     def build_by_features(self, features: Features) -> None:
-        """Take the value of features.
+        """Set the value from features.
 
         Args:
             features: Tokens, (token, weight) pairs, or a mapping of tokens to weights. A token
@@ -145,7 +145,7 @@ class Simhash:
         self.value = self._fold(self._hashes(tokens), weights, apart)
 
     def distance(self, another: Simhash) -> int:
-        """Count the bits that differ."""
+        """The number of differing bits."""
         if self.f != another.f:
             raise AssertionError(f"f is {self.f} and {another.f}: it must be equal")
         mask = (1 << self.f) - 1
@@ -181,7 +181,7 @@ class Simhash:
         return majority(kept, weights, self.f)
 
     def _fold_reals(self, hashes: Sequence[int], weights: list[Any], apart: list[bool]) -> int:
-        """As the package sums, in its order, since float sums depend on it."""
+        """The sums of real weights, added in the package's order, on which floats depend."""
         sums: list[Any] = []
         batch: list[Any] = []
         for value, weight, alone in zip(hashes, weights, apart, strict=True):
@@ -226,7 +226,7 @@ class SimhashIndex:
         k: int = 2,
         log: logging.Logger | None = None,
     ) -> None:
-        """Add all objects."""
+        """Add all objects to the index."""
         self.k = k
         self.f = f
         self.log = logging.getLogger("simhash") if log is None else log
@@ -238,7 +238,7 @@ class SimhashIndex:
             self.add(obj_id, simhash)
 
     def get_near_dups(self, simhash: Simhash) -> list[str]:
-        """The ids, as strings, of what is within k bits."""
+        """The ids, as strings, of the fingerprints within k bits."""
         self._check(simhash)
         ids = set()
         mask = (1 << self.f) - 1
@@ -260,14 +260,14 @@ class SimhashIndex:
             self.bucket[key].add(f"{simhash.value:x},{obj_id}")
 
     def delete(self, obj_id: Any, simhash: Simhash) -> None:
-        """Take a fingerprint out, if it is there."""
+        """Remove a fingerprint, if it is stored."""
         self._check(simhash)
         for key in self.get_keys(simhash):
             self.bucket[key].discard(f"{simhash.value:x},{obj_id}")
 
     @property
     def offsets(self) -> list[int]:
-        """First bit of each block."""
+        """The first bit of each block."""
         return [self.f // (self.k + 1) * i for i in range(self.k + 1)]
 
     def get_keys(self, simhash: Simhash) -> Iterator[str]:
@@ -297,7 +297,7 @@ def _text_value(content: str, reg: str | re.Pattern[str], f: int) -> int:
 
 
 def _features_value(features: Collection[Any]) -> int | None:
-    """The value of tokens, or of pairs with whole weights that are not negative, all at once.
+    """The value of tokens, or of pairs with whole weights from 0 up, computed at once.
 
     None where they are something else.
     """

@@ -1,4 +1,4 @@
-"""Read fingerprints that were stored elsewhere: decimal, hexadecimal, binary, signed, index keys.
+"""Conversion of stored fingerprints: decimal, hexadecimal, binary, signed, and index keys.
 
 All give uint64 arrays, as `neardup.distance` and `neardup.pairs` take them.
 """
@@ -58,7 +58,7 @@ def from_signed(values: Any) -> Any:
 
 
 def to_signed(fingerprints: Any) -> Any:
-    """The other way: uint64 to int64 of the same bits.
+    """Signed int64 values with the bits of uint64 fingerprints.
 
     Raises:
         UsageError: For what are not fingerprints, or a masked row, which has none.
@@ -148,7 +148,7 @@ def from_bytes(data: bytes | Any, bits: int = 64, order: str = "big") -> Any:
 
 
 def to_bytes(fingerprints: Any, bits: int = 64, order: str = "big") -> bytes:
-    """The other way: each fingerprint as bits / 8 bytes.
+    """Fingerprints as bytes end to end, bits / 8 bytes each.
 
     Raises:
         UsageError: As `to_signed` and `from_bytes`, or if a fingerprint does not fit `bits`.
@@ -211,7 +211,7 @@ def _numbers(texts: Iterable[str], base: int, bits: int) -> Any:
 
 
 def _listed(values: Any) -> list[Any]:
-    """The elements of a collection, or of an Arrow array, which has no strings of Python's."""
+    """The elements of a list or array of values; an Arrow array's as Python strings."""
     if hasattr(values, "to_pylist"):
         return list(values.to_pylist())
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
@@ -220,7 +220,7 @@ def _listed(values: Any) -> list[Any]:
 
 
 def _checked(fingerprints: Any) -> Any:
-    """An array uint64 (n,) or (n, words) of what should be one, without rows that have none."""
+    """A uint64 array (n,) or (n, words) of fingerprints, without masked rows."""
     if np.ma.is_masked(fingerprints):
         mask = np.ma.getmaskarray(fingerprints).reshape(len(fingerprints), -1)
         row = int(np.argmax(mask.any(axis=1)))

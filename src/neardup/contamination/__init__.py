@@ -1,1 +1,1 @@
-"""Is the test in the training data? Which questions stand in which documents, and where."""
+"""Contamination: which questions of a test set occur in which documents, and where."""

@@ -1,4 +1,4 @@
-"""Stretches of a document that are cut with the passages of questions."""
+"""The ranges of a document that are cut out because they contain questions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 __all__ = ["MAX_CUTS", "Cut"]
 
 MAX_CUTS: Final = 10
-"""As GPT-3 (Brown et al. 2020, appendix C) and NeMo Curator have it."""
+"""The limit of GPT-3 (Brown et al. 2020, appendix C) and NeMo Curator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The rule by which passages are cut out.
+    """The rule for cutting passages out of documents.
 
     Args:
         around: Characters (code points) before and behind each passage that go with it.
@@ -42,7 +42,7 @@ class Cut:
                 raise UsageError(f"{name} is {value}: use a whole number from 0 up")
 
     def stretches(self, passages: Iterable[Sequence[int]]) -> list[tuple[int, int]]:
-        """The begin and end of each stretch to cut, ascending; those that meet are one."""
+        """The begin and end of each range to cut, ascending; touching ranges are joined."""
         stretches: list[tuple[int, int]] = []
         for begin, end in sorted(
             (max(0, x[0] - self.around), x[1] + self.around) for x in passages

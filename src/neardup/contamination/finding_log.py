@@ -1,4 +1,4 @@
-"""The findings of a run: appended during the search, read afterwards; on disk if many."""
+"""The log of findings: appended during the search and read afterwards; on disk if large."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _SCHEMA: Final = pa.schema(
         "after": pa.large_string(),
     }
 )
-"""The name of the document, and the attributes of a Finding."""
+"""The document's name, and the fields of a Finding."""
 
 
 class FindingLog:
-    """Findings in the order in which they are added.
+    """Findings in the order of their addition.
 
     Each batch is an Arrow stream, of which the bytes are a multiple of eight.
 
@@ -53,21 +53,21 @@ class FindingLog:
     def __init__(
         self, limit: int = 1 << 62, tmp: str | None = None, kept: AppendFile | None = None
     ) -> None:
-        """Begin after what the kept file holds."""
+        """Start after the findings in a kept file."""
         self._spool = FeatureSpool(limit, tmp, kept)
 
     def add(self, findings: Sequence[Finding], addresses: Sequence[str]) -> None:
-        """Append findings, with the names of their documents; FileError if the disk is full."""
+        """Append findings with their documents' names; FileError if the disk is full."""
         for at in range(0, len(findings), _ROWS_AT_ONCE):
             part = slice(at, at + _ROWS_AT_ONCE)
             self.add_encoded(encoded(findings[part], addresses[part]))
 
     def add_encoded(self, data: bytes) -> None:
-        """Append what `encoded` gave."""
+        """Append findings encoded by `encoded`."""
         self._spool.append(np.frombuffer(data, np.uint64))
 
     def batches(self) -> Iterator[tuple[list[Finding], list[str]]]:
-        """The findings added so far, some at a time, with the names of the documents."""
+        """The findings so far in batches, with the names of their documents."""
         reader = pa.BufferReader(pa.py_buffer(self._spool.finish()))
         while reader.tell() < reader.size():
             with pa.ipc.open_stream(reader) as stream:
@@ -81,7 +81,7 @@ class FindingLog:
 
 
 def encoded(findings: Sequence[Finding], addresses: Sequence[str]) -> bytes:
-    """Findings, with the names of their documents, as bytes that `FindingLog.batches` reads."""
+    """Findings with their documents' names, as bytes for `FindingLog.batches`."""
     columns = {name: [getattr(each, name) for each in findings] for name in _SCHEMA.names[1:]}
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, _SCHEMA) as stream:

@@ -1,4 +1,4 @@
-"""Findings as a table, and the decision which of them are common text rather than a leak."""
+"""Findings as a table, and the decision which of them are common text instead of leaks."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ FINDINGS: Final = pa.schema(
 
 
 class Coverage:
-    """The findings with enough of the question in common runs, if a published rule counts these.
+    """The check of published rules that enough of a question lies in common runs.
 
     Args:
         questions: What was looked for.
     """
 
     def __init__(self, questions: Questions) -> None:
-        """Begin without findings."""
+        """Start without findings."""
         self._rule = questions.rule.published
         self._words: dict[int, Any] = {}
 
     def add(self, findings: Iterable[Finding]) -> None:
-        """Take findings of any documents, if the runs of all of them count together."""
+        """Add findings of any documents, for rules that count all documents' runs together."""
         if self._rule is None or self._rule.coverage is None or not self._rule.anywhere:
             return
         for each in findings:
             self._words[each.question] = self._words.get(each.question, False) | each.covered
 
     def enough(self, findings: Sequence[Finding]) -> list[bool]:
-        """Whether the question of each finding is covered enough, after all findings were added."""
+        """Whether the question of each finding is covered enough, after all were added."""
         rule = self._rule
         if rule is None or rule.coverage is None:
             return [True] * len(findings)
@@ -62,7 +62,7 @@ class Coverage:
 
 
 def covered_enough(findings: Sequence[Finding], questions: Questions) -> list[Finding]:
-    """The findings that `Coverage` counts, of those of all documents."""
+    """The findings of all documents that pass `Coverage`."""
     coverage = Coverage(questions)
     coverage.add(findings)
     return [
@@ -71,7 +71,7 @@ def covered_enough(findings: Sequence[Finding], questions: Questions) -> list[Fi
 
 
 def findings_table(findings: Sequence[Finding], questions: Questions) -> pa.Table:
-    """The findings, a row each; see FINDINGS."""
+    """The table of findings, one row each; see FINDINGS."""
     columns: dict[str, list[Any]] = {
         "document": [each.document for each in findings],
         "question": [each.question for each in findings],
@@ -99,7 +99,7 @@ def _rule(finding: Finding, questions: Questions) -> str:
 def uncommon_shares(
     findings: Sequence[Finding], questions: Questions, having: Rows, most: float
 ) -> list[float | None]:
-    """The share of each question's features that are not common; None where all of them are.
+    """The share of each question's uncommon features that a finding has; None without any.
 
     Args:
         findings: The findings.
@@ -116,7 +116,7 @@ def uncommon_shares(
 
 
 def leaks(findings: Sequence[Finding], questions: Questions, having: Rows, most: float) -> Flags:
-    """Flags of the findings that stand without common features.
+    """Flags of the findings that still count without common features.
 
     By share: enough of the question's other features are there. By a run: not all of it is common.
     A question of two words has no feature that was counted, and stands.
@@ -140,7 +140,7 @@ def _common_features(questions: Questions, having: Rows, most: float) -> Any:
 
 
 def _without(features: Any, common: Any) -> Any:
-    """Features that are not among some ascending ones, which np.isin would sort each time."""
+    """Features that are not in an ascending array, which np.isin would sort each time."""
     if not common.size:
         return features
     places = np.minimum(np.searchsorted(common, features), common.size - 1)

@@ -1,4 +1,4 @@
-"""The place in a document where a question stands, and the share of it that stands there."""
+"""The passage of a document that contains a question, and the question's share in it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 __all__ = ["Finding", "findings_of", "shared_parts"]
 
 _CONTEXT: Final = 240
-"""Bytes that are kept of what stands around a passage."""
+"""The bytes kept around a passage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A question in a document.
+    """A question found in a document.
 
     Attributes:
         document: Its row.
@@ -100,7 +100,7 @@ def findings_of(block: TextBlock, first: int, hits: Any, questions: Questions) -
 
 
 def shared_parts(text: str, finding: Finding, questions: Questions) -> list[tuple[bool, str]]:
-    """A text in parts: whether the words of each lie in features of a finding, and the part."""
+    """The parts of a text, each with whether its words lie in features of a finding."""
     from neardup.kernels.contamination_passages import covered_words
     from neardup.kernels.features.places import placed_words
 

@@ -1,4 +1,4 @@
-"""The questions of benchmarks, laid out so that a document is asked for all of them at once."""
+"""The questions of benchmarks, laid out so that one search of a document covers all of them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["FEATURE_WORDS", "Questions", "lay_out", "words_cut"]
 
 _RECIPE: Final = Recipe()
 FEATURE_WORDS: Final = _RECIPE.ngram
-"""The number of words of a feature, whatever the default question of a run is."""
+"""The number of words in a feature, whatever the run's default question."""
 _PAIR: Final = 2
 
 
 def words_cut(rule: LeakRule | None = None) -> Cutting:
-    """The cutting of texts into words: that of `nd.Recipe()`, or that of a published rule."""
+    """The tokenisation of `nd.Recipe()`, or of a published rule."""
     if rule is not None and rule.published is not None and rule.published.script_words:
         return script_cutting(FEATURE_WORDS)
     return cutting(_RECIPE, chars=False, ngram=FEATURE_WORDS)
@@ -36,7 +36,7 @@ def words_cut(rule: LeakRule | None = None) -> Cutting:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """The questions that are searched for.
+    """Questions laid out for a search.
 
     Attributes:
         rule: When one counts as found.
@@ -59,22 +59,22 @@ class Questions:
     phrases: tuple[Phrases, Phrases, Phrases]
 
     def __len__(self) -> int:
-        """Count them."""
+        """The number of questions."""
         return self.starts.size - 1
 
     @property
     def sizes(self) -> Rows:
-        """int64 (n,): words of each."""
+        """The number of words in each question; int64 (n,)."""
         return np.diff(self.starts)
 
     @property
     def feature_counts(self) -> Rows:
-        """int64 (n,): distinct features of each."""
+        """The number of distinct features of each question; int64 (n,)."""
         return np.diff(self.feature_starts)
 
     @property
     def arrays(self) -> QuestionArrays:
-        """As the kernel that marks passages takes them."""
+        """The arrays that the kernel for marking passages takes."""
         from neardup.kernels.contamination_passages import QuestionArrays
 
         return QuestionArrays(
@@ -83,22 +83,22 @@ class Questions:
         )  # fmt: skip
 
     def words_of(self, question: int) -> Hashes:
-        """The hashes of its words."""
+        """The word hashes of a question."""
         return self.words[self.starts[question] : self.starts[question + 1]]
 
     def features_of(self, question: int) -> Hashes:
-        """The distinct features of a question, ascending; two words are one feature."""
+        """The distinct features of a question, ascending; two words make one feature."""
         return self.features[self.feature_starts[question] : self.feature_starts[question + 1]]
 
     def is_short(self, question: int) -> bool:
-        """Whether it has fewer words than each of the rules compares."""
+        """Whether a question has fewer words than every rule requires."""
         widths = [FEATURE_WORDS] if self.rule.share is not None else []
         widths += [self.rule.run] if self.rule.run is not None else []
         return bool(self.starts[question + 1] - self.starts[question] < min(widths))
 
 
 def lay_out(texts: Any, rule: LeakRule) -> Questions:
-    """Lay out questions for a search.
+    """The layout of questions for a search.
 
     Args:
         texts: As for `neardup.fingerprints`.
@@ -137,7 +137,7 @@ def _buffers(texts: Any) -> tuple[Any, Any]:
 def _distinct_runs(
     runs: dict[int, tuple[Hashes, Offsets]], sizes: Rows
 ) -> tuple[Hashes, Rows, Offsets]:
-    """All features, ascending; the numbers of those of each question, ascending, and their begins.
+    """All features ascending, the features of each question by number, and where they begin.
 
     A question of two words has these as its feature.
     """
@@ -164,7 +164,7 @@ def _lookup(hashes: Hashes) -> Lookup:
 
 
 def _shares(values: Hashes, numbers: Rows, starts: Offsets, sizes: Rows, rule: LeakRule) -> Shares:
-    """Key each question by its prefix: its features that the fewest questions have."""
+    """The layout by share: questions under their prefix, the features fewest questions have."""
     from neardup.kernels.contamination import Shares
 
     counts = np.diff(starts)
@@ -192,7 +192,7 @@ def _phrases(
     sizes: Rows,
     rule: LeakRule,
 ) -> tuple[Phrases, Phrases, Phrases]:
-    """The phrases that are found whole: runs of `run` words, and questions too short for a rule."""
+    """The layout of phrases found whole: runs of `run` words, and questions too short for rules."""
     least = [FEATURE_WORDS] if rule.share is not None else []
     least += [rule.run] if rule.run is not None else []
     pairs = np.flatnonzero((sizes == _PAIR) & rule.finds_short)
@@ -211,7 +211,7 @@ def _phrases(
 
 
 def _all_runs(runs: tuple[Hashes, Offsets], sizes: Rows) -> tuple[Rows, Hashes]:
-    """Questions and the runs that they hold, each once."""
+    """The distinct runs in all questions, with their questions."""
     hashes, starts = runs
     owners = np.repeat(np.arange(sizes.size), np.diff(starts))
     values, numbers = np.unique(hashes, return_inverse=True)
@@ -223,7 +223,7 @@ def _anchored(
     width: int, questions: Rows, sizes: Rows, anchors: tuple[Hashes, Offsets], data: Any,
     offsets: Offsets, rule: LeakRule,
 ) -> Phrases:  # fmt: skip
-    """Whole questions by their first `width` words."""
+    """Whole questions under their first `width` words."""
     from neardup.kernels.features.places import run_hashes
 
     first = anchors[0][anchors[1][:-1][questions]] if questions.size else np.zeros(0, np.uint64)

@@ -1,4 +1,4 @@
-"""Rules by which a question counts as found in a document."""
+"""Rules that decide whether a document contains a question."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The settings of a published rule, in addition to its run.
+    """The settings of a published rule in addition to its run.
 
     Args:
         name: How it is called.
@@ -40,7 +40,7 @@ class Published:
     anywhere: bool = False
 
     def is_covered(self, covered: int, words: int) -> bool:
-        """Whether enough of a question's words lie in runs."""
+        """Whether enough words of a question lie in runs."""
         if self.coverage is None:
             return True
         least = self.coverage * words
@@ -63,7 +63,7 @@ PUBLISHED: Final = {
 def leak_rule(
     share: float | None = None, run: int | None = None, name: str | None = None
 ) -> LeakRule:
-    """The rule of a call; a share of 0.5 if it names nothing.
+    """The rule of a call; by default a share of 0.5.
 
     Args:
         share: Of LeakRule; of the rule "llama", which leaves its threshold open, the coverage.
@@ -88,7 +88,7 @@ def leak_rule(
 
 @dataclass(frozen=True, slots=True)
 class LeakRule:
-    """The condition under which a question counts as found: either of two rules.
+    """The condition for a finding: either of two rules.
 
     A question of fewer words than a rule compares (three by share, `run` by run) is found where all
     its words stand in a row; one of a single word never.
@@ -126,10 +126,10 @@ class LeakRule:
 
     @property
     def finds_short(self) -> bool:
-        """Whether a question of fewer words than a run is found where all of it stands."""
+        """Whether a question shorter than a run is found when a document has all of it."""
         return self.published is None or self.published.finds_short
 
     def least_shared(self, features: int) -> int:
-        """The number of a question's features that a document must have."""
+        """The least number of a question's features that a document must have."""
         share = 1.0 if self.share is None else float(self.share)
         return max(1, int(np.ceil(share * features * (1 - _ROUNDING))))

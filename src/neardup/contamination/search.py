@@ -1,4 +1,4 @@
-"""Documents asked for all questions, a block at a time, in any number of threads."""
+"""The search of documents for all questions, block by block, in threads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BLOCK_BYTES: Final = 1 << 18
 
 
 class Search:
-    """Finds questions in documents that come in batches.
+    """A search for questions in batches of documents.
 
     Args:
         questions: What is looked for.
@@ -41,7 +41,7 @@ class Search:
     def __init__(
         self, questions: Questions, workers: int | None = None, *, counts_documents: bool = False
     ) -> None:
-        """Make each thread's scratch."""
+        """Allocate the working memory of each thread."""
         self.documents = 0
         self._questions = questions
         self._workers = worker_count(workers)
@@ -53,17 +53,17 @@ class Search:
 
     @property
     def having(self) -> Rows:
-        """int64: how many of the documents have each feature; empty unless it is counted."""
+        """The number of documents with each feature, int64; empty unless it is counted."""
         return np.asarray(np.sum(self._having, axis=0), np.int64)
 
     def skip(self, documents: int, having: Rows | None = None) -> None:
-        """Pass documents that an earlier search has seen; `having` counts what all of these had."""
+        """Skip documents of an earlier search, whose `having` counts them."""
         self.documents += documents
         if having is not None:
             self._having[0] += having
 
     def add(self, texts: pa.LargeStringArray) -> list[Finding]:
-        """Search the next documents; findings in order of document, then of question."""
+        """Search further documents; returns findings in order of document, then of question."""
         blocks = list(text_blocks(texts, BLOCK_BYTES))
         findings: list[list[Finding]] = [[] for _ in blocks]
 

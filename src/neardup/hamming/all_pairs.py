@@ -1,4 +1,4 @@
-"""Find all pairs of fingerprints within a Hamming distance, exactly."""
+"""All pairs of fingerprints within a Hamming distance, exactly."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def pairs(
 
 
 def _rows_that_fit() -> int:
-    """Pairs for which half of the memory that is free now would do."""
+    """The number of pairs that fit in half of the free memory."""
     return free_memory() // 2 // BYTES_PER_PAIR
 
 
@@ -101,7 +101,7 @@ def _distances(codes: Any, left: Any, right: Any, rows: Any) -> Any:
 
 
 def solve_by_search(problem: Problem, engine: Engine, sink: PairList, plan: str) -> None:
-    """Find the pairs by asking a searcher of the distinct rows for the neighbours of each."""
+    """Find the pairs by querying a searcher for the neighbours of each distinct row."""
     from neardup.hamming.search.build import build_searcher, plan_for
 
     if not len(problem.codes):

@@ -1,4 +1,4 @@
-"""The pairs within a distance of one block: a share of all, for a join on many machines."""
+"""The pairs of one block of bits: a share of all pairs, for a join on several machines."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ __all__ = ["pairs_of_block"]
 
 FEW_ROWS: Final = 256
 DOUBT: Final = 2.0
-"""How much cheaper the block's own plan must seem: rows of a share are alike, which costs more."""
+"""The factor by which the block's own plan must seem cheaper: the rows of a block are alike, which
+costs more."""
 
 
 def pairs_of_block(codes: Any, masks: Any, distance: int, bits: int) -> tuple[Any, Any, Any]:
-    """Find every pair within the distance that agrees on the last of the masks, on none before.
+    """Every pair within the distance that agrees on the last mask and on none before it.
 
     Where the masks are distance + 1 disjoint blocks, the pairs of masks[:1], masks[:2] and so on
     together are all pairs, each once. One thread.
@@ -75,7 +76,7 @@ def pairs_of_block(codes: Any, masks: Any, distance: int, bits: int) -> tuple[An
 
 
 def _plan(n: int, own: Any, distance: int, bits: int, sample: Any) -> JoinPlan | None:
-    """The block, and the other bits cut in distance + 1 parts, of which one agrees as well.
+    """A plan of the block and distance + 1 parts of the other bits, one of which agrees as well.
 
     None where the plan for all pairs is cheaper.
     """

@@ -8,9 +8,9 @@ from typing import Final
 __all__ = ["chance_warning", "chances", "expected_pairs"]
 
 ASSUMED: Final = 10_000
-"""Documents that a run is taken to have before any is read."""
+"""The number of documents assumed before any is read."""
 LEAST_SHARE: Final = 1e-3
-"""Of the documents, that match an unrelated one: fewer are no reason to warn."""
+"""The share of documents with an unrelated match below which no warning is due."""
 
 
 def chances(bits: int, distance: int) -> float:

@@ -1,4 +1,4 @@
-"""Group fingerprints within a Hamming distance: transitive components, or greedy keep.
+"""Groups of fingerprints within a Hamming distance: transitive components, or greedy keep.
 
 Memory is O(n) however large a cluster is: matches are united while they are found, never stored.
 """
@@ -146,7 +146,7 @@ def split_labels(labels: Any, groups: Any) -> Any:
 
 
 def _is_mixed(labels: Any, groups: Any) -> Any:
-    """Whether each row's component has rows of several groups, perhaps all that joins it."""
+    """Whether each row's component has rows of several groups, which may be all that joins it."""
     differs = groups != groups[labels]
     mixed = np.zeros(len(labels), np.bool_)
     mixed[labels[differs]] = True
@@ -154,7 +154,7 @@ def _is_mixed(labels: Any, groups: Any) -> Any:
 
 
 def _connect_again(codes: Any, labels: Any, mixed: Any, engine: Engine, plan: str) -> None:
-    """Label again, in place, the rows of split components by the matches within each part."""
+    """Relabel, in place, the rows of split components by the matches within each part."""
     from neardup.kernels.forest import flatten, unite_all
 
     rows = np.flatnonzero(mixed)
@@ -176,7 +176,7 @@ def _connect_again(codes: Any, labels: Any, mixed: Any, engine: Engine, plan: st
 
 
 def _pairs_within(starts: Any, sizes: Any) -> Iterator[tuple[Any, Any]]:
-    """All pairs of places in runs of at most PAIRWISE_ROWS, about a million at once."""
+    """All pairs of places in runs of at most PAIRWISE_ROWS, about a million pairs at a time."""
     for size in np.unique(sizes[(sizes > 1) & (sizes <= PAIRWISE_ROWS)]).tolist():
         first, second = np.triu_indices(size, 1)
         begins = starts[sizes == size]
@@ -187,7 +187,7 @@ def _pairs_within(starts: Any, sizes: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _widened(labels: Any, rows: Any, n: int) -> Any:
-    """Labels of the rows that are not masked as labels of all rows."""
+    """The labels of unmasked rows, extended to all rows."""
     if rows is None:
         return labels
     wide = np.arange(n)
@@ -196,7 +196,7 @@ def _widened(labels: Any, rows: Any, n: int) -> Any:
 
 
 def _ranks(order: Any, n: int, rows: Any) -> Any:
-    """Each unmasked row's place in the order of priority, or None for input order."""
+    """The place of each unmasked row in the order of priority; None for input order."""
     if order is None:
         return None
     places = np.asarray(order)

@@ -1,4 +1,4 @@
-"""Groups, greedy keep and shortest paths from a list of matches, however they were found.
+"""Groups, greedy keep and shortest paths of a list of matches, from any search.
 
 For matches that are listed as pairs of rows. Where there are too many to list, `clusters` (by
 distance) and the joins by similarity decide the same while they search; this is their definition in
@@ -20,7 +20,7 @@ __all__ = ["greedy_of_pairs", "labels_of_pairs", "paths_of_pairs"]
 
 
 def labels_of_pairs(rows: int, left: Rows, right: Rows) -> Rows:
-    """Label the transitive groups that pairs of rows make: int64 (n,), each group's smallest row.
+    """The transitive groups of pairs of rows: int64 (n,), each group's smallest row.
 
     Args:
         rows: How many there are.
@@ -40,7 +40,7 @@ def labels_of_pairs(rows: int, left: Rows, right: Rows) -> Rows:
 
 
 def greedy_of_pairs(order: Rows, left: Rows, right: Rows) -> Rows:
-    """Keep rows in order of priority; drop one only if it is in a pair with a kept one.
+    """Keep rows in order of priority; drop a row only if it is paired with a kept one.
 
     Args:
         order: int64 (n,): the rows from the highest priority down.
@@ -74,7 +74,7 @@ def greedy_of_pairs(order: Rows, left: Rows, right: Rows) -> Rows:
 def paths_of_pairs(
     left: Rows, right: Rows, cost: npt.NDArray[np.int64], representative: Rows, kept_by: Rows
 ) -> Rows:
-    """Find for each row the next one on a shortest path of pairs to the one that is kept for it.
+    """The next row on a shortest path of pairs from each row to the one kept for it.
 
     Args:
         left: int64 (p,): one row of each pair; representatives only.

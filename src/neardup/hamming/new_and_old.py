@@ -1,4 +1,4 @@
-"""Pairs between few new fingerprints and many old ones, which pass by once.
+"""Pairs between few new fingerprints and many old ones, which are read once.
 
 Source: the batch mode of Manku, Jain and Das Sarma, Detecting near-duplicates for web crawling, WWW
 2007, section 3.2: the new ones are kept in memory with search tables, the old ones are streamed.

@@ -18,13 +18,13 @@ from neardup.runtime.arrays import cut
 __all__ = ["paths_by_distance"]
 
 ROWS_AT_ONCE: Final = 1 << 20
-"""Groups together; a larger one is walked through as a whole."""
+"""The rows of groups that are handled together; a larger group is walked as a whole."""
 STEPS_AT_ONCE: Final = 1 << 12
-"""Rows that the walk takes before an interrupt is looked for."""
+"""The number of rows between two checks for an interrupt."""
 
 
 def paths_by_distance(values: Any, kept_by: Any, limit: int) -> Any:
-    """Find for each dropped document one within `limit` bits, on a shortest path to the kept one.
+    """The next document on a shortest path from each dropped document to the kept one.
 
     Args:
         values: uint64 (n, width), masked where a document is empty.
@@ -82,7 +82,7 @@ def _first_equal(codes: Any, group: Any) -> Any:
 
 
 def _blocks(codes: Any, limit: int) -> Any:
-    """Bits in limit + 1 blocks of those that differ at all; uint64 (blocks, width).
+    """The masks of limit + 1 blocks of the differing bits; uint64 (blocks, width).
 
     One block of no bits, so that each row meets all of its group, where looks at so many blocks of
     so few bits would be more.

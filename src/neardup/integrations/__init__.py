@@ -1,1 +1,1 @@
-"""neardup inside other libraries: one module each, loaded by importing it."""
+"""Integrations of neardup with other libraries: a module for each, loaded on import."""

@@ -1,4 +1,4 @@
-"""The columns of a frame that a call names: only these are converted."""
+"""Selection of the frame columns that a call names, so that only these are converted."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def named_columns(
 
 
 def missing(library: str, module: str) -> UsageError:
-    """The error of an integration whose library is not installed."""
+    """The error for an integration whose library is not installed."""
     return UsageError(
         f"{module} needs {library}: install it with `pip install 'neardup[{library}]'`"
     )

@@ -1,4 +1,4 @@
-"""Datasets of Hugging Face: near-duplicates removed by the documented `select`."""
+"""Deduplication of Hugging Face datasets, by their documented `select`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ __all__ = ["decontaminate", "dedup"]
 Kind = TypeVar("Kind", datasets.Dataset, datasets.DatasetDict, datasets.IterableDataset)
 
 _FIRST: Final = ("test", "validation", "train")
-"""Splits in the order in which their documents are kept: what a test holds, train should not."""
+"""The order of splits in which documents are kept: test before train, so that train loses the
+copies."""
 
 
 def dedup(
@@ -95,7 +96,7 @@ def decontaminate(
     against_column: str | None = None,
     **options: Any,
 ) -> tuple[datasets.Dataset, pa.Table]:
-    """Leave out the documents of a dataset that hold a question of a benchmark.
+    """Leave out the documents of a dataset that contain a question of a benchmark.
 
     Args:
         train: The documents.
@@ -131,7 +132,7 @@ def decontaminate(
 
 
 def _questions(against: Any, column: str) -> tuple[list[str | None], Any]:
-    """The split of each question, and the questions."""
+    """The questions, and the split of each."""
     if isinstance(against, datasets.DatasetDict):
         parts = {name: _columns(split, column, {})[column] for name, split in against.items()}
         names: list[str | None] = [name for name, part in parts.items() for _ in range(len(part))]
@@ -147,7 +148,7 @@ def _questions(against: Any, column: str) -> tuple[list[str | None], Any]:
 def _columns(
     dataset: datasets.Dataset, column: str | Sequence[str], options: dict[str, Any]
 ) -> pa.Table:
-    """The columns that are named. A dataset with indices gives a chunk a row: they are joined."""
+    """The named columns; the many chunks of a dataset with indices are joined."""
     names = named_columns(column, options, dataset.column_names)
     table: pa.Table = dataset.select_columns(names).with_format("arrow")[:]
     return table.combine_chunks()
@@ -168,7 +169,7 @@ def _filtered(
     index: Index | None,
     options: dict[str, Any],
 ) -> datasets.IterableDataset:
-    """The documents that match none of the index, found while the dataset is read."""
+    """The documents that match none of the index, yielded while the dataset is read."""
     if index is None:
         raise UsageError("an IterableDataset is read as it passes: pass the index to compare with")
     identity = options.pop("id", None)

@@ -1,4 +1,4 @@
-"""Steps of datatrove: exact near-duplicates in the place of MinHash, and a filter with an index.
+"""Steps for datatrove: exact near-duplicates in place of MinHash, and a filter with an index.
 
 NeardupTexts (any number of tasks), NeardupCluster (one task), and then datatrove's own
 MinhashDedupFilter (as many tasks as the first, after the same reader), which reads what they write.
@@ -42,17 +42,17 @@ except ImportError:
 __all__ = ["NeardupCluster", "NeardupFilter", "NeardupTexts"]
 
 _TASKS, _PRESET = b"neardup-tasks", b"neardup-preset"
-"""What each file of texts says in its schema: how many tasks wrote, and by which preset."""
+"""Metadata keys of a file of texts: the number of tasks, and the preset."""
 _BATCH: Final = 4096
 _OFFERED: Final = 1024
 _ROW: Final = np.dtype("<u4")
-"""Of a document in its task, as datatrove packs it."""
+"""The packed row number of a document within its task, as datatrove reads it."""
 _PRESETS: Final = {"datatrove": Question(Recipe(ngram=5))}
-"""By the name of a preset: the question of the cluster step unless its options ask another."""
+"""The question of the cluster step, by preset."""
 
 
 class NeardupTexts(PipelineStep):  # type: ignore[misc]  # datatrove has no types
-    """Step 1, any number of tasks: the texts of each task, in their order, as compressed Arrow.
+    """Step 1, with any number of tasks: writes each task's texts, in order, as compressed Arrow.
 
     Args:
         output_folder: Where; the files may go once step 2 has read them.
@@ -67,14 +67,14 @@ class NeardupTexts(PipelineStep):  # type: ignore[misc]  # datatrove has no type
     name = "🎯 neardup texts"
 
     def __init__(self, output_folder: DataFolderLike, preset: str | None = None) -> None:
-        """Check."""
+        """Store the settings and check the preset."""
         super().__init__()
         if preset is not None and preset not in _PRESETS:
             raise UsageError(f"preset is {preset!r}: use {', '.join(_PRESETS)}, or leave it out")
         self.output_folder, self.preset = get_datafolder(output_folder), preset
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> None:
-        """Write the texts of a task; an empty file if it has none."""
+        """Write the texts of a task; an empty file for a task without documents."""
         about = {_TASKS: str(world_size), _PRESET: self.preset or ""}
         schema = pa.schema([("text", pa.large_string())], about)
         options = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -90,7 +90,7 @@ class NeardupTexts(PipelineStep):  # type: ignore[misc]  # datatrove has no type
 
 
 class NeardupCluster(PipelineStep):  # type: ignore[misc]  # datatrove has no types
-    """Step 2, one task: which documents datatrove's MinhashDedupFilter removes.
+    """Step 2, a single task: decides what datatrove's MinhashDedupFilter removes.
 
     Writes `000000.remove` and so on for each task of step 1, and, where asked for, `.clusters` and
     `.sizes`, as datatrove's own cluster step does.
@@ -116,7 +116,7 @@ class NeardupCluster(PipelineStep):  # type: ignore[misc]  # datatrove has no ty
         save_cluster_size: bool = False,
         **options: Any,
     ) -> None:
-        """Take the folders."""
+        """Store the folders and options."""
         super().__init__()
         self.input_folder = get_datafolder(input_folder)
         self.output_folder = get_datafolder(output_folder)
@@ -124,7 +124,7 @@ class NeardupCluster(PipelineStep):  # type: ignore[misc]  # datatrove has no ty
         self.options = options
 
     def run(self, data: DocumentsPipeline = None, rank: int = 0, world_size: int = 1) -> None:
-        """Decide, and write the files of all tasks.
+        """Decide, and write the removal files of all tasks.
 
         Raises:
             UsageError: With more than one task.
@@ -143,7 +143,7 @@ class NeardupCluster(PipelineStep):  # type: ignore[misc]  # datatrove has no ty
         self.stat_update("to_remove", value=int(np.count_nonzero(~result.kept)))
 
     def _write(self, stem: str, kept: Flags, cluster: Rows, own: slice) -> None:
-        """The files of one task; empty ones too, since a missing one removes nothing, silently."""
+        """Write a task's removal file, even if empty: the filter skips a missing one silently."""
         rows = np.arange(kept.size).astype(_ROW)
         self._file(f"{stem}.remove", rows[~kept])
         sizes = np.bincount(cluster, minlength=1)[cluster[own]]
@@ -162,7 +162,7 @@ class NeardupCluster(PipelineStep):  # type: ignore[misc]  # datatrove has no ty
 
 
 class NeardupFilter(BaseFilter):  # type: ignore[misc]  # datatrove has no types
-    """Drops documents that are near one of an index, and adds the others to it.
+    """Filter step that drops documents near a stored one, and adds the others to the index.
 
     `doc.metadata` of a dropped one has `near_duplicate_of`, an id, and `similarity` (or
     `distance`). A document that the index has under its own id passes: a task may be repeated.
@@ -190,14 +190,14 @@ class NeardupFilter(BaseFilter):  # type: ignore[misc]  # datatrove has no types
         exclusion_writer: DiskWriter | None = None,
         key: str | None = None,
     ) -> None:
-        """Take the settings; the task opens the index, since steps are pickled to workers."""
+        """Store the settings; the task opens the index, since steps are pickled to workers."""
         super().__init__(exclusion_writer, _OFFERED)
         self.index, self.update = os.fspath(index), update
         self.similarity, self.question, self.key = similarity, question, key
         self._open: SeenIndex | None = None
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
-        """Pass on what is new; an index that is updated is committed before a batch passes on."""
+        """Pass on new documents; an updated index is committed before a batch passes on."""
         self._open = open_index(
             self.index, self.similarity, self.question, readonly=not self.update, key=self.key
         )
@@ -205,11 +205,11 @@ class NeardupFilter(BaseFilter):  # type: ignore[misc]  # datatrove has no types
             yield from super().run(data, rank, world_size)
 
     def filter(self, doc: Document) -> bool | tuple[bool, str]:
-        """Whether one document passes."""
+        """Whether a document passes."""
         return self.filter_batch([doc])[0]
 
     def filter_batch(self, batch: list[Document]) -> list[bool | tuple[bool, str]]:
-        """Whether each passes; the reason is one word, as datatrove counts by it."""
+        """Whether each document passes; the reason is one word, by which datatrove counts."""
         index = self._open
         if index is None:
             raise UsageError("the index is open while a pipeline runs: call run")
@@ -222,7 +222,7 @@ class NeardupFilter(BaseFilter):  # type: ignore[misc]  # datatrove has no types
 
 
 class _Location(os.PathLike[str]):
-    """A path or URI as `neardup.dedup` takes many; strings it would take for texts."""
+    """A path or URI in the form that `neardup.dedup` takes; it would take strings for texts."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -232,7 +232,7 @@ class _Location(os.PathLike[str]):
 
 
 def _batches(data: Iterable[Document]) -> Iterator[list[str]]:
-    """The texts of documents, some at a time."""
+    """The texts of documents in batches."""
     texts: list[str] = []
     for document in data:
         texts.append(document.text)
@@ -244,7 +244,7 @@ def _batches(data: Iterable[Document]) -> Iterator[list[str]]:
 
 
 def _texts_in(folder: DataFolder) -> tuple[list[str], list[int], str]:
-    """The files of step 1 in order of their tasks, the documents of each, and the preset.
+    """The files of step 1 in the order of tasks, the documents of each, and the preset.
 
     Raises:
         DataError: If one is missing, or they are of several runs.
@@ -270,7 +270,7 @@ def _texts_in(folder: DataFolder) -> tuple[list[str], list[int], str]:
 
 
 def _size_of(file: BinaryIO) -> tuple[int, dict[bytes, bytes]]:
-    """Documents of a file, by the headers of its batches, and what its schema says."""
+    """The number of documents in a file, from its batch headers, and its schema's metadata."""
     reader = pa.ipc.open_file(file)
     size = sum(reader.get_batch(at).num_rows for at in range(reader.num_record_batches))
     return size, reader.schema.metadata or {}
@@ -282,7 +282,7 @@ def _ranges(sizes: list[int]) -> list[tuple[int, int]]:
 
 
 def _question_of(preset: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The question of a preset, of which options may name another similarity."""
+    """The question of a preset, with the similarity that options name."""
     if not preset or {"question", "distance", "recipe", "measure"} & set(options):
         return {}
     question = _PRESETS[preset]
@@ -290,14 +290,14 @@ def _question_of(preset: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _offered(index: SeenIndex, ids: list[str], texts: list[str]) -> list[Any]:
-    """(id, closeness) of what each is near to; None for what is new, and stored now."""
+    """The (id, closeness) of each document's match; None for a new one, which is then stored."""
     answers = index.offer_many(ids, texts)
     index.commit()
     return [answer.near for answer in answers]
 
 
 def _nearest(index: SeenIndex, ids: list[str], texts: list[str]) -> list[Any]:
-    """(id, closeness) of the nearest of another id, or None; one of two is another."""
+    """The (id, closeness) of the nearest document with another id, or None."""
     matches: list[Any] = [None] * len(ids)
     table = index.query_batch(texts, limit=2)
     for row, *match in zip(*table.to_pydict().values(), strict=True):

@@ -1,4 +1,4 @@
-"""`simhash64(text)` in SQL of DuckDB, once a connection is registered."""
+"""The SQL function `simhash64(text)` for DuckDB connections."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_BITS = 64
 def register(
     connection: duckdb.DuckDBPyConnection, recipe: Recipe | None = None, name: str = "simhash64"
 ) -> None:
-    """Give a connection a function of SQL: the fingerprint of a text, UBIGINT.
+    """Register a SQL function on a connection: the fingerprint of a text, as UBIGINT.
 
     Null for null and for a text without tokens. The distance of two is `bit_count(xor(a, b))`.
 

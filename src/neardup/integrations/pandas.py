@@ -1,4 +1,4 @@
-"""`df.neardup.dedup("text")` on frames of pandas, once this module is imported."""
+"""The accessor `neardup` of pandas DataFrames, available once this module is imported."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class FrameAccessor:
     """  # noqa: E501 - as it would be typed
 
     def __init__(self, frame: pd.DataFrame) -> None:
-        """Take the frame."""
+        """Store the frame."""
         self._frame = frame
 
     def dedup(self, text: str | Sequence[str] = "text", **options: Any) -> pd.DataFrame:
-        """The rows that are kept, with their index and all columns.
+        """The kept rows, with their index and all columns.
 
         Args:
             text: Column or columns with the text.

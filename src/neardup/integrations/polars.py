@@ -1,4 +1,4 @@
-"""`df.neardup.dedup("text")` and `pl.col("text").neardup`, once this module is imported."""
+"""The namespaces `neardup` of polars frames and expressions, once this module is imported."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class FrameNamespace:
     """
 
     def __init__(self, frame: pl.DataFrame) -> None:
-        """Take the frame."""
+        """Store the frame."""
         self._frame = frame
 
     def dedup(self, text: str | Sequence[str] = "text", **options: Any) -> pl.DataFrame:
-        """The rows that are kept, with all columns.
+        """The kept rows, with all columns.
 
         Args:
             text: Column or columns with the text.
@@ -58,7 +58,7 @@ class FrameNamespace:
 
 @pl.api.register_expr_namespace("neardup")
 class ExpressionNamespace:
-    """The namespace `pl.col("text").neardup`: expressions, so that lazy frames have them too.
+    """The namespace `pl.col("text").neardup`: expressions, which work in lazy frames too.
 
     Args:
         expression: Of texts.
@@ -71,11 +71,11 @@ class ExpressionNamespace:
     """
 
     def __init__(self, expression: pl.Expr) -> None:
-        """Take the expression."""
+        """Store the expression."""
         self._expression = expression
 
     def is_duplicate(self, **options: Any) -> pl.Expr:
-        """Whether a row matches one that is kept; it looks at all rows, or at those of `.over`.
+        """Whether a row matches a kept one, of all rows or of those of `.over`.
 
         A null is not a duplicate, like an empty text.
 
@@ -89,7 +89,7 @@ class ExpressionNamespace:
         return self._expression.map_batches(decided, return_dtype=pl.Boolean)
 
     def fingerprint(self, recipe: Recipe | None = None) -> pl.Expr:
-        """The fingerprint of each text, null without tokens; a row at a time.
+        """The fingerprint of each text, row by row; null for a text without tokens.
 
         Args:
             recipe: The recipe; by default Recipe().
@@ -110,7 +110,7 @@ class ExpressionNamespace:
 
 
 def _without(values: pl.Series, empty: Any) -> pl.Series:
-    """The same with null where a flag says so; `Series.set` takes no arrays."""
+    """A series with null where a flag is set; `Series.set` takes no arrays."""
     frame = pl.DataFrame({"value": values, "empty": empty})
     chosen = frame.select(pl.when(~pl.col("empty")).then(pl.col("value")))
     return chosen.to_series().alias(values.name)

@@ -1,4 +1,4 @@
-"""A pipeline of Scrapy: an item that is near one seen before is dropped or marked."""
+"""A Scrapy pipeline that drops or marks items near one seen before."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ __all__ = ["NeardupPipeline"]
 
 _COMMIT_ROWS: Final = 256
 _COMMIT_SECONDS: Final = 10.0
-"""What a crawl that is killed may lose: documents added, or seconds, whichever comes first."""
+"""The most that a killed crawl loses: a number of added documents, or of seconds, whichever comes
+first."""
 
 
 class NeardupPipeline:
-    """Drops or marks items whose text is near that of another item, of this crawl or earlier ones.
+    """Scrapy pipeline: drops or marks an item whose text is near an earlier item's.
 
     Settings of the crawl:
 
@@ -66,7 +67,7 @@ class NeardupPipeline:
     """
 
     def __init__(self, settings: BaseSettings, stats: StatsCollector) -> None:
-        """Read the settings; the index is opened when the spider is."""
+        """Read the settings; `open_spider` opens the index."""
         self._settings, self._stats = settings, stats
         self._text, self._id = (
             settings.get("NEARDUP_TEXT", "text"),
@@ -88,7 +89,7 @@ class NeardupPipeline:
         return cls(crawler.settings, crawler.stats)
 
     def open_spider(self, spider: Any = None) -> None:
-        """Open the index. Its thread first compiles what it runs, and items wait behind that."""
+        """Open the index; its thread compiles kernels first, and items wait for that."""
         del spider
         self._index = _opened(self._settings)
         self._committed = time.monotonic()
@@ -97,7 +98,7 @@ class NeardupPipeline:
         self._threads.submit(self._index.warm_up)
 
     async def process_item(self, item: Any, spider: Any = None) -> Any:
-        """Let the item pass, mark it or drop it.
+        """Pass an item on, mark it or drop it.
 
         Raises:
             DropItem: If another item is near, unless items are marked.
@@ -126,13 +127,13 @@ class NeardupPipeline:
         return item
 
     def close_spider(self, spider: Any = None) -> None:
-        """Commit and close; Scrapy waits for all items first."""
+        """Commit and close the index; Scrapy waits for all items first."""
         del spider
         self._threads.shutdown()
         self._index.close()
 
     def _offered(self, identity: Any, text: Any) -> Answer:
-        """Runs in a thread of the index."""
+        """The match of a text, offered in the index's thread."""
         answer = self._index.offer(identity, text)
         waited = time.monotonic() - self._committed
         if self._index.uncommitted >= _COMMIT_ROWS or waited >= _COMMIT_SECONDS:

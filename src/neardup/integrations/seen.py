@@ -1,4 +1,4 @@
-"""The index of what a crawl or a pipeline has seen: in a folder, or of the service."""
+"""The index of documents seen by a crawl or pipeline: in a folder, or behind a service."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["SeenIndex", "ServedIndex", "open_index"]
 
 _WORKERS: Final = 8
-"""Requests at a time: each waits for the service."""
+"""The number of concurrent requests, each of which waits for the service."""
 
 
 class ServedIndex:
-    """The index of a service, as a crawl uses an index; the service commits by itself.
+    """The index behind a service, with the interface that a crawl uses; the service commits.
 
     Args:
         url: Of the service.
@@ -38,7 +38,7 @@ class ServedIndex:
     workers: Final = _WORKERS
 
     def __init__(self, url: str, key: str | None = None) -> None:
-        """Connect to nothing yet."""
+        """Store the address; the first request connects."""
         self._client = Client(url, key)
 
     @property
@@ -47,19 +47,19 @@ class ServedIndex:
         return str(self._client.index()["by"])
 
     def warm_up(self) -> object:
-        """Ask whether the service is ready."""
+        """Check that the service is ready."""
         return self._client.ready()
 
     def offer(self, identity: Any, document: Any) -> Answer:
-        """As `Index.offer`."""
+        """The outcome of one document, as of `Index.offer`."""
         return _answer(self._client.seen(identity, document))
 
     def offer_many(self, ids: Sequence[Any], documents: Sequence[Any]) -> list[Answer]:
-        """As `Index.offer_many`."""
+        """The outcomes of documents, as of `Index.offer_many`."""
         return list(map(_answer, self._client.seen_many(zip(ids, documents, strict=True))))
 
     def query_batch(self, documents: Sequence[Any], limit: int) -> pa.Table:
-        """As `Index.query_batch`."""
+        """The matches of documents, as of `Index.query_batch`."""
         hits = [
             (row, *match)
             for row, matches in enumerate(self._client.query_many(documents))
@@ -77,7 +77,7 @@ class ServedIndex:
 
 
 SeenIndex: TypeAlias = DurableIndex | ServedIndex
-"""What a crawl or a pipeline has seen."""
+"""The index of what a crawl or pipeline has seen."""
 
 
 def _answer(seen: Seen) -> Answer:
@@ -93,7 +93,7 @@ def open_index(
     readonly: bool = False,
     key: str | None = None,
 ) -> SeenIndex:
-    """Open the index in a folder, or make one there; or that of a service.
+    """The index in a folder, created if it does not exist, or the index of a service.
 
     Args:
         place: The folder, or the URL of the service, which has its own question.

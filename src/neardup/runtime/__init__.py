@@ -1,4 +1,4 @@
-"""Services for every run: threads, memory, temporary and append-only files, progress.
+"""Services of the process: threads, memory, temporary and append-only files, progress.
 
 Knows nothing of documents or fingerprints.
 """

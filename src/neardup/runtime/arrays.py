@@ -1,4 +1,4 @@
-"""Arrays as kernels take them, and those from elsewhere looked at before they do."""
+"""Arrays in the form that kernels require, and checks of arrays from elsewhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["check_arrow", "check_given", "cut", "frozen"]
 
 
 def frozen(words: Any) -> Any:
-    """A read-only, contiguous view, so that kernels are compiled for one type only."""
+    """A read-only contiguous view, so that kernels are compiled for one type only."""
     if type(words) is np.ndarray and words.flags.c_contiguous and not words.flags.writeable:
         return words
     view = np.ascontiguousarray(words).view()
@@ -24,7 +24,7 @@ def frozen(words: Any) -> Any:
 
 
 def cut(totals: npt.NDArray[np.int64], most: int) -> list[tuple[int, int]]:
-    """Cut bins into ranges of at most `most` rows, or of one bin that has more: first, last + 1.
+    """Ranges of bins with at most `most` rows, or one larger bin: pairs of first, last + 1.
 
     Args:
         totals: int64 (bins,): rows of each bin.
@@ -75,7 +75,7 @@ def check_arrow(data: Any) -> None:
 
 
 def check_given(name: str, data: Any) -> None:
-    """As `check_arrow`, of what a caller hands over under a name.
+    """Check Arrow data from a caller as `check_arrow` does; the error names it.
 
     Raises:
         UsageError: If something in it leads out of its buffers.
@@ -89,7 +89,7 @@ def check_given(name: str, data: Any) -> None:
 
 
 def _of_bytes(kind: Any) -> Any:
-    """The type whose values are laid out alike, with binary instead of text; itself without any."""
+    """The Arrow type with the same layout and binary in place of text."""
     import pyarrow as pa
 
     types = pa.types

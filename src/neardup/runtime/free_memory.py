@@ -1,4 +1,4 @@
-"""The memory budget: how much there is, and how it is written on the command line."""
+"""The memory budget: its default, and its form on the command line."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 
 
 def default_memory() -> int:
-    """Half of the machine's memory, or of what its container may take; at most 4 GiB; bytes."""
+    """Half of the memory of the machine or container, at most 4 GiB; bytes."""
     physical = _physical()
     return max(LEAST, min(4 << 30, min(physical, allowed_memory() or physical) // 2))
 
 
 def free_memory() -> int:
-    """Bytes that are free now, or half of the machine's where the system does not say.
+    """The bytes free now; half of the machine's memory where the system does not say.
 
     In a container, no more than is left of what it may take.
     """
@@ -48,7 +48,7 @@ def _physical() -> int:
 
 
 def memory_bytes(size: str | int | None) -> int:
-    """Read a budget such as "2G"; None is the default.
+    """The bytes of a budget such as "2G"; None means the default.
 
     Raises:
         UsageError: If it is not a size, or below 64M.

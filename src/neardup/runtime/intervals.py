@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 __all__ = ["Z", "counted", "kish", "paired", "stratified", "wilson"]
 
 Z: Final = 1.959964
-"""Of 95%."""
+"""The normal quantile of a 95% interval."""
 
 
 def wilson(hits: float, trials: float, z: float = Z) -> tuple[float, float]:
-    """The interval of a share (Wilson, JASA 1927): from 0 to 1, whatever it is of.
+    """The interval of a share (Wilson, JASA 1927); from 0 to 1 without trials.
 
     Args:
         hits: How many of them; need not be whole.
@@ -36,7 +36,7 @@ def wilson(hits: float, trials: float, z: float = Z) -> tuple[float, float]:
 
 
 def counted(events: float, z: float = Z) -> tuple[float, float]:
-    """The interval of the mean of a count (Byar; Rothman and Boice 1979).
+    """The interval of the mean of a Poisson count (Byar; Rothman and Boice 1979).
 
     Example:
         >>> [round(x, 1) for x in counted(10)]
@@ -50,7 +50,7 @@ def counted(events: float, z: float = Z) -> tuple[float, float]:
 
 
 def kish(sizes: Sequence[float]) -> float:
-    """The number of independent items that groups of equal members count for (Kish 1965).
+    """The effective number of independent items in groups of equal members (Kish 1965).
 
     Example:
         >>> kish([1, 1, 1, 1]), round(kish([100, 1]), 3)
@@ -61,7 +61,7 @@ def kish(sizes: Sequence[float]) -> float:
 
 
 def paired(pairs: float, squares: float) -> tuple[float, float]:
-    """The interval of how many pairs match among documents that were drawn at random.
+    """The interval of the number of matching pairs among randomly drawn documents.
 
     Documents are drawn, not pairs, so the pairs are counted as the square of a number of documents
     that say something of their own (Kish). The lower end has the variance of the lines of a graph
@@ -87,7 +87,7 @@ def paired(pairs: float, squares: float) -> tuple[float, float]:
 def stratified(
     strata: Sequence[tuple[int, int, int]], z: float = Z
 ) -> tuple[float, float, float] | None:
-    """The share in a whole of which each stratum was sampled at random: share, low, high.
+    """The share in a whole from random samples of its strata: share, low, high.
 
     Each stratum has Wilson's interval, narrowed as far as the stratum is known; the intervals are
     combined by their squares (MOVER: Zou and Donner, Statistics in Medicine 2008). A stratum of

@@ -1,4 +1,4 @@
-"""Names of a package that are loaded when they are first used: importing it costs nothing."""
+"""Lazy names of a package, which are loaded at their first use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["lazily"]
 
 
 def lazily(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
-    """The __getattr__ function of a package (PEP 562), which loads names at their first use.
+    """A module-level __getattr__ (PEP 562) that loads names at their first use.
 
     Args:
         package: The package's `__name__`.

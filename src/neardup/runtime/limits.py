@@ -14,11 +14,11 @@ __all__ = ["allowed_memory", "allowed_processors", "unused_memory"]
 
 ROOT: Final = Path("/")
 UNLIMITED: Final = 1 << 60
-"""What version 1 says where nothing is limited is about 2**63."""
+"""The value of a group without limit in version 1 is about 2**63."""
 
 
 def allowed_memory(root: Path = ROOT) -> int | None:
-    """The most that this process may take, bytes; None if no group limits it.
+    """The most bytes that this process may take; None without a limit.
 
     Args:
         root: Of the file system that /proc and /sys are looked for in.
@@ -27,12 +27,12 @@ def allowed_memory(root: Path = ROOT) -> int | None:
 
 
 def unused_memory(root: Path = ROOT) -> int | None:
-    """The rest of `allowed_memory`: pages of files that can be dropped count as free."""
+    """The bytes of `allowed_memory` not taken; droppable file pages count as free."""
     return min((max(0, limit - used) for limit, used in _memory(root)), default=None)
 
 
 def allowed_processors(root: Path = ROOT) -> int | None:
-    """The number of processors that this process may use, 1 or more; None without a limit."""
+    """The number of processors that this process may use, at least 1; None without a limit."""
     quotas = []
     for folder in _folders(root, "cpu"):
         quota, _, period = _text(folder / "cpu.max").partition(" ")
@@ -45,7 +45,7 @@ def allowed_processors(root: Path = ROOT) -> int | None:
 
 
 def _memory(root: Path) -> Iterator[tuple[int, int]]:
-    """The limit of each group that has one, and what of it is taken."""
+    """The limit and the taken memory of each limited group."""
     for folder in _folders(root, "memory"):
         first = (folder / "memory.max").exists()
         limit = _number(folder / ("memory.max" if first else "memory.limit_in_bytes"))
@@ -60,7 +60,7 @@ def _memory(root: Path) -> Iterator[tuple[int, int]]:
 
 
 def _folders(root: Path, controller: str) -> Iterator[Path]:
-    """The folders of this process's groups, each group's parents too."""
+    """The folders of this process's groups and of their parents."""
     mounted = root / "sys/fs/cgroup"
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, name = line.split(":", 2)

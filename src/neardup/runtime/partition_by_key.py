@@ -1,4 +1,4 @@
-"""Put rows in the order of their keys on threads, and cut what there is to do into ranges.
+"""Partition of rows by key in threads, and ranges of work for them.
 
 The order is stable whatever the number of threads: every thread counts and moves its own range of
 rows, and the places of a range come after those of the ranges before it.
@@ -68,7 +68,7 @@ def by_key(
 
 
 def even_ranges(count: int, pieces: int) -> list[tuple[int, int]]:
-    """Cut 0..count-1 into a number of ranges, at most, of about equal length.
+    """Ranges of about equal length that cover 0..count-1, at most a number of them.
 
     Example:
         >>> even_ranges(5, 2), even_ranges(2, 8)
@@ -79,7 +79,7 @@ def even_ranges(count: int, pieces: int) -> list[tuple[int, int]]:
 
 
 def balanced_ranges(starts: Any, pieces: int) -> list[tuple[int, int]]:
-    """Cut bins into a number of ranges, at most, with about equally many rows.
+    """Ranges of bins with about equally many rows, at most a number of them.
 
     Args:
         starts: int64 (bins + 1,): where each bin's rows begin.

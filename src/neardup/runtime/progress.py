@@ -1,4 +1,4 @@
-"""Progress of long work: a step begins, advances, and the next one begins."""
+"""Progress of long work, reported as steps that begin, advance and end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Progress", "Quiet", "Stopwatch", "shown"]
 
 
 class Progress(Protocol):
-    """The interface to which the pipeline reports; the command line shows it on a terminal."""
+    """The interface to which the pipeline reports progress."""
 
     def begin(self, step: str, total: int | None = None) -> None:
         """Begin a step of `total` units (bytes where they are known), or of unknown length."""
@@ -19,7 +19,7 @@ class Progress(Protocol):
 
 
 class Quiet:
-    """Reports nothing."""
+    """A Progress that reports nothing."""
 
     def begin(self, step: str, total: int | None = None) -> None:
         """Do nothing."""
@@ -29,7 +29,7 @@ class Quiet:
 
 
 class Stopwatch:
-    """Times steps, and tells `progress` when each begins.
+    """A Progress that also times the steps.
 
     Example:
         >>> watch = Stopwatch(Quiet())
@@ -52,7 +52,7 @@ class Stopwatch:
         self._progress.begin(step, total)
 
     def stop(self) -> dict[str, float]:
-        """End the last step; seconds of each and, as `total`, of all."""
+        """End the last step; returns the seconds of each step and, as `total`, of all."""
         self._end_step()
         return self._seconds | {"total": round(time.perf_counter() - self._started, 4)}
 
@@ -65,7 +65,7 @@ class Stopwatch:
 
 
 def shown(text: str, *, lines: bool = False) -> str:
-    r"""Text that a terminal shows as it is: what would steer it or turn the line is escaped.
+    r"""A text with control characters and line ends escaped, safe on a terminal.
 
     Args:
         text: Of anybody: an id, a path, a document.

@@ -1,4 +1,4 @@
-"""Interrupts: one ends a run in good order, a second one at once; a stretch can hold the first off.
+"""Interrupts: the first ends a run in good order, a second at once; some code holds the first off.
 
 A process that is ended by SIGINT gives 130, by SIGTERM 143, as shells say of such a process. What
 is loaded before the first handler is there is kept small: until then a signal ends Python its way.
@@ -31,7 +31,7 @@ __all__ = [
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED: Final = 128 + signal.SIGINT
 AGAIN_SECONDS: Final = 0.01
-"""Until an interrupt that was put off, or was lost, comes again."""
+"""The seconds after which a postponed or lost interrupt comes again."""
 MOST_PUT_OFF: Final = 500
 LOADERS: Final = (
     "importlib._bootstrap",
@@ -39,14 +39,14 @@ LOADERS: Final = (
     "numba.core.caching",
     "numba.core.codegen",
 )
-"""Who must not be interrupted: a module would stay half made, and LLVM, whose callbacks let no
-exception through, would leave out a kernel's code, so that Numba writes to address 0."""
+"""Code that must not be interrupted: a module would stay half loaded, and LLVM, whose callbacks let
+no exception through, would leave out a kernel's code, so that Numba writes to address 0."""
 
 _at_work: list[Interrupts] = []
 
 
 class Interrupts:
-    """The handling of SIGINT and SIGTERM in a process, from its first line to its last.
+    """The handler of SIGINT and SIGTERM in a process, from its first line to its last.
 
     - First there is nothing to put in order: each ends the process at once.
     - While `during` works, the first raises KeyboardInterrupt, but not while a module or a kernel
@@ -58,24 +58,24 @@ class Interrupts:
     """
 
     def __init__(self) -> None:
-        """Handle nothing yet."""
+        """Set the initial state; no signal is handled yet."""
         self.exit_code: int | None = None
-        """Once it is decided."""
+        """The exit code, once it is decided."""
         self.error = KeyboardInterrupt()
-        """What is raised: notes of it say what the interrupted left behind."""
+        """The raised interrupt, whose notes name what the run leaves behind."""
         self.what_is_there: list[str] = []
-        """By now, whatever comes."""
+        """The message about what exists by now, whatever comes."""
         self.removals: list[Callable[[], None]] = []
-        """What is called when `during` ends, since the end of a context may be interrupted."""
+        """Calls to make when `during` ends, since the end of a context may be interrupted."""
         self.number: int | None = None
-        """Of the signal that interrupted `during`."""
+        """The number of the signal that interrupted `during`."""
         self._is_working = self._is_done = self._is_told = self._is_due = False
         self._may_put_off = MOST_PUT_OFF
         self._before: dict[Any, Any] = {}
         self._thread, self._unraisable = _thread.get_ident(), sys.unraisablehook
 
     def begin(self) -> None:
-        """Handle them from now on."""
+        """Handle signals from now on."""
         for each in SIGNALS:
             if signal.getsignal(each) != signal.SIG_IGN:
                 try:
@@ -86,12 +86,12 @@ class Interrupts:
         sys.unraisablehook = self._look_at_unraisable
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Call `begin`."""
         self.begin()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Handle them as before."""
+        """Restore the former handlers."""
         for each, handler in self._before.items():
             signal.signal(each, handler)
         if self._before:
@@ -99,11 +99,11 @@ class Interrupts:
 
     @property
     def code(self) -> int:
-        """The exit code of a process that the signal ends."""
+        """The exit code of a process ended by the signal."""
         return 128 + self.number if self.number else INTERRUPTED
 
     def during(self, work: Callable[[], T]) -> T:
-        """Call, and raise KeyboardInterrupt if a signal comes; once it is left none is raised."""
+        """Run a call, and raise KeyboardInterrupt in it if a signal comes, but not after it."""
         _at_work.append(self)
         try:
             try:
@@ -118,12 +118,12 @@ class Interrupts:
                 remove()
 
     def decide(self, code: int) -> int:
-        """Fix the exit code: from now on the process ends with it, whatever comes."""
+        """Fix the exit code: the process ends with it, whatever comes."""
         self.exit_code = code
         return code
 
     def leave(self) -> None:
-        """End the process, if its exit code is decided; the last of Python's exit handlers.
+        """End the process if its exit code is decided; the last of Python's exit handlers.
 
         By then threads are done and temporary files are gone. What would follow no signal may meet:
         Python gives signals back to the system, which kills; it kills itself where an interrupt
@@ -149,7 +149,7 @@ class Interrupts:
         raise self.error
 
     def _put_off(self, number: int) -> bool:
-        """Have a signal come again soon; whether that can be."""
+        """Repeat the signal after AGAIN_SECONDS; returns whether that is possible."""
         self._may_put_off -= 1
         if self._may_put_off < 0:
             return False
@@ -170,13 +170,13 @@ class Interrupts:
             signal.raise_signal(number)
 
     def _look_at_unraisable(self, problem: Any) -> None:
-        """Raise an interrupt again soon that Python swallowed, as in a callback of a weakref."""
+        """Raise again an interrupt that Python swallowed, as in a weakref's callback."""
         if problem.exc_value is not self.error or not self._put_off(self.code - 128):
             self._unraisable(problem)
 
 
 def _is_loading(frame: Any) -> bool:
-    """Whether a module or a kernel is."""
+    """Whether the current code loads a module or a kernel."""
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
         if name in LOADERS or name.startswith("llvmlite."):
@@ -186,20 +186,20 @@ def _is_loading(frame: Any) -> bool:
 
 
 def note_what_is_there(what: str) -> None:
-    """Have the user told so if a signal ends this process' command from now on."""
+    """Set the message that the user gets if a signal ends this process's command."""
     for each in _at_work:
         each.what_is_there.append(what)
 
 
 def removes_what_is_left(remove: Callable[[], None]) -> None:
-    """Have it called when this process' command ends; it may have been called by then."""
+    """Register a removal for the end of this process's command; it may run twice."""
     for each in _at_work:
         each.removals.append(remove)
 
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """A context that holds back a first SIGINT or SIGTERM; a second one comes through."""
+    """A context that holds back the first SIGINT or SIGTERM; the second comes through."""
     import threading
 
     if threading.current_thread() is not threading.main_thread():

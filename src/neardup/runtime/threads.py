@@ -1,4 +1,4 @@
-"""Threads: how many to use, giving them work, and having them leave it."""
+"""Threads: their number, their work, and how to abandon it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ R = TypeVar("R")
 
 
 class AbandonedError(Exception):
-    """Nobody waits for this work any more."""
+    """The error of work for which nobody waits any more."""
 
 
 class _Work(threading.local):
@@ -43,7 +43,7 @@ _work = _Work()
 
 @contextlib.contextmanager
 def abandonable(abandoned: threading.Event) -> Iterator[None]:
-    """Work of this thread that ends with AbandonedError, at its next step, once the event is set.
+    """A context in which this thread's work ends with AbandonedError once an event is set.
 
     Its steps are where it calls `stop_if_abandoned`, and the tasks that it gives to threads.
     """
@@ -55,7 +55,7 @@ def abandonable(abandoned: threading.Event) -> Iterator[None]:
 
 
 def stop_if_abandoned() -> None:
-    """Between two steps of work that may take long.
+    """Raise AbandonedError if this thread's work is abandoned; called between its steps.
 
     Raises:
         AbandonedError: If the work is `abandonable`, and abandoned.
@@ -69,7 +69,7 @@ def _stop_if(abandoned: threading.Event | None) -> None:
 
 
 def worker_count(workers: int | None) -> int:
-    """Check a number of threads; None means the processors that this process may use.
+    """A checked number of threads; None means the processors that this process may use.
 
     Raises:
         UsageError: If it is not 1 or more.
@@ -100,7 +100,7 @@ def _processors() -> int:
 
 
 def in_threads(workers: int, work: Callable[[int, Any], None], tasks: Iterable[Any]) -> None:
-    """Call work(slot, task) for every task, on `workers` threads with slots 0 to workers - 1.
+    """Call work(slot, task) for each task, on `workers` threads with slots 0 to workers - 1.
 
     On fewer where no more can be started; without any, the caller does the work. An error or an
     interrupt leaves the tasks that have not begun undone.
@@ -147,7 +147,7 @@ def ahead(
     size: Callable[[T], int] = lambda _: 0,
     most: int = 0,
 ) -> Iterator[R]:
-    """Do tasks on `workers` threads, as many ahead of the result that is taken; results in order.
+    """Results of tasks in order, computed on `workers` threads, a number of tasks ahead.
 
     An error of `tasks` is raised in its place too: after the results of the tasks before it.
 
@@ -190,7 +190,7 @@ def ahead(
 
 
 def read_ahead(items: Iterator[T]) -> Iterator[T]:
-    """Take each item in a thread, while the caller works on the one before.
+    """The items of an iterable, each read in a thread while the caller uses the one before.
 
     Example:
         >>> list(read_ahead(iter([1, 2, 3])))

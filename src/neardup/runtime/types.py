@@ -1,4 +1,4 @@
-"""Arrays by what they hold, for the steps: the names that kernels have for them.
+"""Array types by their content, under the names that kernels use.
 
 Import these under TYPE_CHECKING.
 """

@@ -1,4 +1,4 @@
-"""Access rules: keys, names of the host, origins of pages."""
+"""Access rules of the service: keys, host names and page origins."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FILE_FORM: Final = "each line has `read KEY` or `write KEY`"
 
 @functools.lru_cache(256)
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine alone."""
+    """Whether a host name or address means this machine only."""
     if host == "localhost":
         return True
     try:
@@ -38,7 +38,7 @@ def is_loopback(host: str) -> bool:
 
 
 class Access:
-    """Decides who may call.
+    """The rules that decide who may call the service.
 
     Args:
         keys: (right, key) of each key.
@@ -49,7 +49,7 @@ class Access:
     def __init__(
         self, keys: Iterable[tuple[Right, str]], host: str, origin: str | None = None
     ) -> None:
-        """Take them.
+        """Store the keys and the names under which the service answers.
 
         Raises:
             UsageError: For an address that others reach where there are no keys.
@@ -64,7 +64,7 @@ class Access:
 
     @classmethod
     def of(cls, settings: Settings, environment: Mapping[str, str] = os.environ) -> Self:
-        """The keys of a file and of the environment.
+        """The access rules with the keys of a file and of the environment.
 
         Raises:
             FileError: If the file cannot be read.
@@ -83,11 +83,11 @@ class Access:
 
     @property
     def has_keys(self) -> bool:
-        """Whether a key is needed."""
+        """Whether the service requires a key."""
         return bool(self._keys)
 
     def check(self, headers: dict[bytes, bytes], right: Right | None) -> None:
-        """Refuse a request that may not be made.
+        """Refuse a request that the rules do not allow.
 
         Args:
             headers: Of the request, names in lower case.
@@ -108,7 +108,7 @@ class Access:
             self._check_key(headers, right)
 
     def rights(self, key: bytes) -> set[Right]:
-        """The rights of a key; none if the service does not know it."""
+        """The rights of a key; empty for a key that the service does not know."""
         key_digest = _digest(key)
         # All keys are compared, each in constant time: how long it takes says nothing of any.
         rights = {each for each, digest in self._keys if hmac.compare_digest(key_digest, digest)}
@@ -163,7 +163,7 @@ def _digest(key: bytes) -> bytes:
 
 
 def _key_in(authorization: bytes) -> bytes:
-    """The key of a client, or of a browser, which sends it as a password; else nothing."""
+    """The key in an Authorization header, as a bearer token or as the password of a browser."""
     scheme, _, key = authorization.partition(b" ")
     if scheme.lower() == b"bearer":
         return key.strip()
@@ -176,7 +176,7 @@ def _key_in(authorization: bytes) -> bytes:
 
 
 def _is_own(origin: bytes, headers: dict[bytes, bytes]) -> bool:
-    """Whether a page of this service sends it: the page has the name that is asked."""
+    """Whether a page of this service sent the request: its origin has the host that was called."""
     return origin.partition(b"://")[2] == headers.get(b"host", b"")
 
 

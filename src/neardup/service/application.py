@@ -1,4 +1,4 @@
-"""The application that the server calls for each request: ASGI, with one table of routes.
+"""The ASGI application of the service: one table of routes, called for each request.
 
 There is no framework between: 26 microseconds of a request go to the server, and one that routes
 and validates took 140 more (docs/decisions/0022-service.md).
@@ -51,7 +51,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class Route(NamedTuple):
-    """The methods, right and answer of an address.
+    """The methods, the right and the handler of one address.
 
     Args:
         methods: GET, HEAD and POST, as far as it has them.
@@ -65,7 +65,7 @@ class Route(NamedTuple):
 
 
 class Application:
-    """The routes of one service.
+    """The ASGI application of one service.
 
     Args:
         service: What they call.
@@ -74,7 +74,7 @@ class Application:
     """
 
     def __init__(self, service: Service, access: Access, deadlines: Deadlines) -> None:
-        """Make the table."""
+        """Build the table of routes."""
         self._deadlines = deadlines
         self._service, self._access, self._limits = service, access, service.limits
         self._prefix, self._numbers = os.urandom(4).hex(), itertools.count(1)
@@ -114,7 +114,7 @@ class Application:
             self.routes[f"/problems/{name}"] = Route(_GET, None, _shown(lambda text=text: text))  # type: ignore[misc]
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        """Answer a request."""
+        """Answer one ASGI request."""
         begin = time.perf_counter()
         headers = dict(scope["headers"])
         path, method = scope["path"], scope["method"]
@@ -151,7 +151,7 @@ class Application:
     async def _answer_of(
         self, request: Request, route: Route | None, path: str, method: str
     ) -> Answer | None:
-        """The answer of a request that may be made; None if it was sent already."""
+        """The answer to an allowed request; None if the handler already sent it."""
         headers = request.headers
         if self._access.origin is not None:
             self._allow_origin(headers, request.common)
@@ -202,7 +202,7 @@ class Application:
         return answer
 
     async def _in_cuts(self, rows: Rows, documents: list[Any] | Columns) -> list[Any]:
-        """Answers of many rows, written in cuts."""
+        """The answers to many documents, which are written in cuts of a limited size."""
         limits = self._limits
         size = limits.cut_rows if isinstance(documents, list) else documents.cut_rows(limits)
         cuts = [documents[at : at + size] for at in range(0, len(documents), size)]
@@ -237,7 +237,7 @@ class Application:
         return answer
 
     def _check(self, request: Request) -> None:
-        """Refuse what comes too early, or was made by another recipe."""
+        """Refuse a request that comes before the service is ready, or with another recipe."""
         digest = request.headers.get(b"neardup-recipe")
         if digest is not None and _text(digest) != self._service.digest:
             raise Problem(
@@ -286,7 +286,7 @@ def _shown(show: Callable[[], Answer]) -> Callable[[Request], Awaitable[Answer]]
 
 
 def _documents_of(rows: Rows, body: bytes) -> list[Any] | Columns:
-    """The documents of an Arrow stream: its columns where that is all there is to them."""
+    """The documents of an Arrow stream: as columns if these hold everything, otherwise as rows."""
     table = arrow_table(body)
     columns = rows.columns(table)
     return arrow_rows(table, rows.row) if columns is None else columns
@@ -309,7 +309,7 @@ async def _refuse(request: Request, problem: Problem) -> None:
 
 
 def _request_id(headers: dict[bytes, bytes]) -> bytes | None:
-    """The client's own, if it is short and can be printed."""
+    """The client's X-Request-ID, if it is short and printable; otherwise a new id."""
     value = headers.get(b"x-request-id")
     if value and len(value) <= 100 and value.isascii() and value.decode().isprintable():
         return value

@@ -1,4 +1,4 @@
-"""Bodies: read with limits and deadlines, one document or many, and answered in the same form.
+"""Request bodies: one document or many, read within limits and answered in the same form.
 
 JSON     an object, or an array of objects; the answer is an object or an array
 NDJSON   an object a line, read and answered as it comes
@@ -80,11 +80,11 @@ def media_type(headers: dict[bytes, bytes]) -> bytes:
 
 
 class ClientGoneError(Exception):
-    """Nobody reads an answer any more."""
+    """The client closed the connection before it read the answer."""
 
 
 async def read_whole(receive: Receive, headers: dict[bytes, bytes], limits: Limits) -> bytes:
-    """A body that is not streamed.
+    """The whole body of a request that is not a stream.
 
     Raises:
         Problem: If it is too large or too slow.
@@ -104,7 +104,7 @@ async def read_whole(receive: Receive, headers: dict[bytes, bytes], limits: Limi
 
 
 async def read_lines(receive: Receive, limits: Limits) -> AsyncIterator[list[bytes]]:
-    """The lines of a body as they come, some at a time: as many as one piece of it ends.
+    """The lines of a streamed body, in groups that end with a received piece.
 
     Raises:
         Problem: As `read_whole`, for one line.
@@ -163,7 +163,7 @@ def decoded(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
 
 
 def _with_whole_numbers(value: Any) -> Any:
-    """The value with whole numbers wherever a number is whole."""
+    """A JSON value in which each float without a fraction is an int."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, list):
@@ -190,7 +190,7 @@ def arrow_table(body: bytes) -> pa.Table:
 
 
 def arrow_rows(table: pa.Table, kind: Any) -> list[Any]:
-    """The rows of a table, as structures.
+    """The rows of an Arrow table as request structures.
 
     Raises:
         Problem: If a row is not what `kind` has.
@@ -202,7 +202,7 @@ def arrow_rows(table: pa.Table, kind: Any) -> list[Any]:
 
 
 def arrow_stream(answers: list[Any]) -> bytes:
-    """Answers, or problems, as an Arrow IPC stream with a row each and a column for each field."""
+    """Answers as an Arrow IPC stream, with a row for each and a column for each field."""
     import pyarrow as pa
 
     kinds: dict[Any, None] = dict.fromkeys(map(type, answers))
@@ -223,7 +223,7 @@ def arrow_stream(answers: list[Any]) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """A field of an answer as Arrow takes it."""
+    """The value of a field of an answer in a form that Arrow accepts."""
     if isinstance(value, (bool, int, str)):
         return value
     return None if value is UNSET else msgspec.to_builtins(value)

@@ -1,4 +1,4 @@
-"""Documents of an Arrow stream that need no row objects: ids, and one more column."""
+"""Documents of an Arrow stream as columns: ids, and texts, features or fingerprints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ them, and 2,048 take the committer less time than 512 texts."""
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Documents of one form, none of which a request of rows would refuse.
+    """Documents of one form as Arrow columns, each of them valid.
 
     Args:
         ids: Arrow array of strings or whole numbers, without nulls.
@@ -36,7 +36,7 @@ class Columns:
 
     @classmethod
     def of(cls, table: pa.Table, terms: Terms) -> Self | None:
-        """The columns of a table; None where rows must be looked at, to say what is wrong."""
+        """The columns of a table; None if rows must be read singly to report what is wrong."""
         names = table.column_names
         if len(names) != FIELDS or "id" not in names or not len(table):
             return None
@@ -49,7 +49,7 @@ class Columns:
         return cls(ids, documents)
 
     def __len__(self) -> int:
-        """Documents."""
+        """The number of documents."""
         return len(self.ids)
 
     def __getitem__(self, cut: slice) -> Self:
@@ -57,7 +57,7 @@ class Columns:
         return type(self)(self.ids[cut], self.documents[cut])
 
     def cut_rows(self, limits: Limits) -> int:
-        """Documents that are committed together."""
+        """The number of documents that one commit takes."""
         is_cheap = pa.types.is_integer(self.documents.type)
         return limits.cut_rows * (FINGERPRINT_CUTS if is_cheap else 1)
 
@@ -98,7 +98,7 @@ def _are_fingerprints(values: pa.Array, terms: Terms) -> bool:
 
 
 def _are_below(values: pa.Array, bits: int) -> bool:
-    """Whether all are whole numbers of a width in bits."""
+    """Whether all values are whole numbers of at most `bits` bits."""
     if not pa.types.is_integer(values.type):
         return False
     if not len(values):

@@ -1,4 +1,4 @@
-"""One thread that writes: it commits what came while the last commit ran.
+"""The thread that writes to the index: a commit takes what came during the one before.
 
 So batches grow by themselves with the load, and nobody waits for a timer. What the loop hands over
 is Work: the documents of one request, or of one cut of a stream. Its future gets answers only once
@@ -37,17 +37,17 @@ Operation: TypeAlias = Literal["seen", "add", "remove"]
 Outcome: TypeAlias = "list[Any] | Problem"
 """An answer or a Problem for each document, or one Problem for all of them."""
 FAILED_SECONDS: Final = 1.0
-"""After a write that failed, until the next one is tried."""
+"""The seconds between a failed write and the next attempt."""
 _FULL: Final = tuple(map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)))
-"""How the system, and LMDB in its name, words a disk, quota or file without room."""
+"""The words by which the system and LMDB report a full disk, quota or file."""
 ROOM_BYTES: Final = 8 << 20
-"""Of free disk with which writes are tried again."""
+"""The free disk space from which writes are tried again."""
 _log: Final = logging.getLogger("neardup.service")
 
 
 @dataclass(slots=True, eq=False)
 class Work:
-    """The documents of one request, or of one cut of a stream, that are to be written.
+    """The documents of one request, or of one cut of a stream, to be written.
 
     Args:
         operation: What is done with the documents.
@@ -72,14 +72,14 @@ class Work:
 
     @property
     def fits(self) -> tuple[Operation, bool, int]:
-        """The key that works share if one call may write them; prepared ones share it with none."""
+        """The key of works that one call may write together; prepared works share none."""
         if self.prepared is not None:
             return self.operation, False, id(self)
         return self.operation, bool(self.documents) and isinstance(self.documents[0], str), 0
 
     @property
     def is_column(self) -> bool:
-        """Whether its documents are an Arrow array."""
+        """Whether the documents are an Arrow array."""
         return not isinstance(self.documents, list)
 
 
@@ -102,7 +102,7 @@ class Aging:
 
 
 class Committer:
-    """Writes to an index in a thread of its own.
+    """The writer of an index, in a thread of its own.
 
     Args:
         index: Open for writing, by nobody else.
@@ -116,7 +116,7 @@ class Committer:
         self, index: DurableIndex, loop: asyncio.AbstractEventLoop, limits: Limits,
         metrics: Metrics, aging: Aging | None = None,
     ) -> None:  # fmt: skip
-        """Begin to wait for work."""
+        """Start the thread."""
         self._index, self._loop, self._limits, self._metrics = index, loop, limits, metrics
         self._aging = aging
         self._ready = threading.Condition()
@@ -126,15 +126,16 @@ class Committer:
         self._is_idle, self._is_closing = False, False
         self._had_cut = False
         self._rate = 1000.0
-        """Rows a second, of late."""
+        """Rows a second in recent batches."""
         self.failure: Problem | None = None
-        """Why the last commit failed; None once one was made since, or the disk has room again."""
+        """The reason why the last commit failed; None after a commit, or once the disk has room
+        again."""
         self._failed_at = 0.0
         self._thread = threading.Thread(target=self._run, name="neardup-committer", daemon=True)
         self._thread.start()
 
     def admit(self, work: Work) -> None:
-        """Count it among what waits; only the loop calls this, and then `submit` or `withdraw`.
+        """Reserve room in the queue; only the event loop calls it, then `submit` or `withdraw`.
 
         Raises:
             Problem: If too much waits, or the service is ending.
@@ -159,20 +160,20 @@ class Committer:
             self.rows, self.nbytes = rows, nbytes
 
     def submit(self, work: Work) -> None:
-        """Have it written after what was submitted before."""
+        """Queue a work behind the works submitted before."""
         with self._ready:
             (self._cuts if work.is_cut else self._singles).append(work)
             if self._is_idle:
                 self._ready.notify()
 
     def withdraw(self, work: Work) -> None:
-        """Count it no more: it cannot be prepared."""
+        """Release the room of a work that cannot be prepared."""
         with self._ready:
             self.rows -= len(work.ids)
             self.nbytes -= work.nbytes
 
     def close(self) -> None:
-        """Write what waits, and end the thread."""
+        """Write the queued works and end the thread."""
         with self._ready:
             self._is_closing = True
             self._ready.notify()
@@ -192,7 +193,7 @@ class Committer:
                 expire_at = time.monotonic() + self._aging.interval
 
     def _take(self) -> list[Work] | None:
-        """The next batch; none in it if it is time to look around, None to end."""
+        """The next batch; an empty one when it is time to check disk and ages, None at the end."""
         with self._ready:
             if not self._singles and not self._cuts:
                 if self._is_closing:
@@ -210,7 +211,7 @@ class Committer:
             return batch
 
     def _batch(self) -> Iterator[Work]:
-        """Every other batch begins with a cut, so that neither singles nor streams wait long."""
+        """The works of the next commit; every other batch begins with a cut, so none waits long."""
         limits, rows, nbytes = self._limits, 0, 0
         self._had_cut = bool(self._cuts) and not (self._had_cut and self._singles)
         if self._had_cut:
@@ -226,7 +227,7 @@ class Committer:
             yield self._singles.popleft()
 
     def _written(self, batch: list[Work]) -> list[Outcome]:
-        """The outcome of each work, on disk by now."""
+        """The outcome of each work once the batch is on disk."""
         begin = time.monotonic()
         outcomes: dict[Work, Outcome] = {}
         for work in batch:
@@ -243,7 +244,7 @@ class Committer:
         return [outcomes[work] for work in batch]
 
     def _commit(self, batch: list[Work]) -> list[Outcome]:
-        """Write works in one transaction; if that is refused for one of them, one by one."""
+        """Write works in one transaction; if it fails for one of them, write them one by one."""
         if not batch:
             return []
         try:
@@ -262,7 +263,7 @@ class Committer:
         return outcomes
 
     def _applied(self, index: DurableIndex, batch: list[Work]) -> Iterator[Outcome]:
-        """The outcome of each work; neighbours that fit are written by one call."""
+        """The outcome of each work; neighbours that fit together are written by one call."""
         at = 0
         while at < len(batch):
             end = at + 1
@@ -285,7 +286,7 @@ class Committer:
                 yield [next(answers) for _ in work.ids]
 
     def _write_failed(self, error: FileError) -> Problem:
-        """Refuse writes for a while; the index is as it was after the last commit."""
+        """Refuse writes for some seconds after a failed commit, which left the index unchanged."""
         name = "disk-full" if _is_full(error) else "write-failed"
         _log.error("a write failed", extra={"fields": {"problem": name, "error": str(error)}})
         self._failed_at = time.monotonic()
@@ -293,12 +294,12 @@ class Committer:
         return self.failure
 
     def _look_at_disk(self) -> None:
-        """Forget a failure once the disk has room: the next write shows whether it is over."""
+        """Forget a failure once the disk has room; the next write shows whether it is over."""
         if time.monotonic() >= self._failed_at + FAILED_SECONDS and _has_room(self._index):
             self.failure = None
 
     def _expire(self, aging: Aging) -> None:
-        """Remove what is too old."""
+        """Remove documents that are older than the maximum age."""
         try:
             with self._index.transaction() as index:
                 removed = index.expire(time.time() - aging.seconds)
@@ -309,14 +310,14 @@ class Committer:
 
 
 def _deliver(batch: Sequence[Work], outcomes: Sequence[Outcome]) -> None:
-    """Hand outcomes to those who still wait; in the loop."""
+    """Hand outcomes to the requests that still wait for them; runs in the event loop."""
     for work, outcome in zip(batch, outcomes, strict=True):
         if not work.future.done():
             work.future.set_result(outcome)
 
 
 def _prepared(index: DurableIndex, ids: list[Any], works: list[Work]) -> Prepared:
-    """The documents of works that fit: with one that is prepared no other one does."""
+    """The documents of works that fit together; a prepared work comes alone."""
     if works[0].prepared is not None:
         return works[0].prepared
     documents = [document for work in works for document in work.documents]
@@ -361,7 +362,7 @@ _WRITE: Final[dict[Operation, Callable[[Any, list[Any], list[Work]], list[Any]]]
 
 
 def _touched(index: DurableIndex, ids: list[Any], answers: list[Any]) -> list[Any]:
-    """The same answers; what was matched, or came again, counts as seen now."""
+    """The same answers, after the matched and the repeated documents were marked as seen now."""
     again = dict[Any, None]()
     for identity, answer in zip(ids, answers, strict=True):
         state = getattr(answer, "state", "")
@@ -375,7 +376,7 @@ def _touched(index: DurableIndex, ids: list[Any], answers: list[Any]) -> list[An
 
 
 def _is_full(error: BaseException | None) -> bool:
-    """Whether the system said so anywhere along the causes of an error."""
+    """Whether an error, or one of its causes, reports a full disk."""
     while error is not None:
         if getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
             return True
@@ -386,6 +387,6 @@ def _is_full(error: BaseException | None) -> bool:
 
 
 def _has_room(index: DurableIndex) -> bool:
-    """Whether the disk of the index has a few megabytes."""
+    """Whether the disk of the index has ROOM_BYTES free."""
     disk = os.statvfs(index.path)
     return disk.f_bavail * disk.f_frsize > ROOM_BYTES

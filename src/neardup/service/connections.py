@@ -1,4 +1,4 @@
-"""Connections: a socket that listens, and a server of HTTP that gives each head its time."""
+"""Connections: a listening socket, and an HTTP server with a deadline for request heads."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def http_server(
 
 
 class Server(uvicorn.Server):
-    """Leaves signals to its caller, which ends its own work before it ends the server."""
+    """An HTTP server that leaves signals to its caller, which ends its own work first."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -54,7 +54,7 @@ class Server(uvicorn.Server):
 
 
 def _protocol(deadlines: Deadlines, seconds: float) -> type[HttpToolsProtocol]:
-    """HTTP as uvicorn has it, but a head that does not come in time closes the connection."""
+    """The HTTP protocol of uvicorn, closing a connection whose request head comes too late."""
 
     class Protocol(HttpToolsProtocol):
         head: Wait | None = None
@@ -90,14 +90,14 @@ def _protocol(deadlines: Deadlines, seconds: float) -> type[HttpToolsProtocol]:
 
 
 def address_of(listener: socket.socket) -> str:
-    """Host and port, as in a URL."""
+    """Host and port of a socket, as in a URL."""
     host, port = listener.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 @contextlib.contextmanager
 def listening(option: str, host: str, port: int, further: int = 0) -> Iterator[socket.socket]:
-    """A socket that listens.
+    """A listening socket.
 
     Args:
         option: Of the port, for messages.

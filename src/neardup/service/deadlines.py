@@ -1,4 +1,4 @@
-"""Deadlines of slow requests: once a second the loop looks at everything that waits.
+"""Deadlines of slow requests: the event loop checks everything that waits once a second.
 
 A timer for each head and each piece of a body took a tenth of a request's time.
 """
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 __all__ = ["Deadlines", "Wait"]
 
 INTERVAL: Final = 1.0
-"""Seconds between two looks: so much later than its limit a wait may end."""
+"""Seconds between two checks: a wait may exceed its limit by this time."""
 
 
 class Wait:
-    """One that is waited for, and what is done if it does not come in time."""
+    """A pending wait, and the call to make when it takes too long."""
 
     __slots__ = ("end", "is_late", "late")
 
     def __init__(self, end: float, late: Callable[[], object]) -> None:
-        """Begin to wait until the loop's time is `end`."""
+        """Start a wait that may last until the loop's time is `end`."""
         self.end, self.late, self.is_late = end, late, False
 
 
@@ -35,22 +35,22 @@ class Deadlines:
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wait for nothing yet."""
+        """Start without any wait."""
         self._time = loop.time
         self._waits: set[Wait] = set()
 
     def begin(self, seconds: float, late: Callable[[], object]) -> Wait:
-        """Call `late` unless the wait ends within a number of seconds."""
+        """Start a wait: `late` is called unless it ends within a number of seconds."""
         wait = Wait(self._time() + seconds, late)
         self._waits.add(wait)
         return wait
 
     def end(self, wait: Wait) -> None:
-        """Remove the deadline: the wait is over."""
+        """Remove the deadline of a wait that is over."""
         self._waits.discard(wait)
 
     async def within(self, seconds: float, call: Callable[[], Awaitable[Any]]) -> Any:
-        """The result of a call.
+        """The result of a call that must end within a number of seconds.
 
         Raises:
             TimeoutError: If it takes longer.
@@ -68,7 +68,7 @@ class Deadlines:
             self.end(wait)
 
     async def watch(self) -> None:
-        """Look at what waits, until cancelled."""
+        """Check the deadlines once each INTERVAL, until cancelled."""
         while True:
             await asyncio.sleep(INTERVAL)
             now = self._time()

@@ -1,4 +1,4 @@
-"""The structures of requests and answers, and the checks of a request.
+"""The structures of requests and answers, and the checks of requests.
 
 The structures are read and written by msgspec, and openapi.py makes the schema from them.
 """
@@ -56,7 +56,7 @@ class Nearest(Struct, forbid_unknown_fields=True):
 
 
 class First(Struct, forbid_unknown_fields=True):
-    """A document under its id, with one of text, features and fingerprint; nothing is stored."""
+    """A document under its id, with one of text, features and fingerprint; it is not stored."""
 
     id: Id
     text: str | UnsetType = UNSET
@@ -68,20 +68,20 @@ class First(Struct, forbid_unknown_fields=True):
 
 
 class Removal(Struct, forbid_unknown_fields=True):
-    """The id of what is to be removed."""
+    """The id of a document to remove."""
 
     id: Id
 
 
 class ComparedTexts(Struct, forbid_unknown_fields=True):
-    """Two texts."""
+    """Two texts to compare."""
 
     a: str
     b: str
 
 
 class ExplainedText(Struct, forbid_unknown_fields=True):
-    """A text whose features are shown, or two of which is shown what sets them apart."""
+    """A text to explain, or two texts whose difference to explain."""
 
     text: str
     other: str | UnsetType = UNSET
@@ -96,7 +96,7 @@ class Match(Struct, omit_defaults=True):
 
 
 class Seen(Struct, omit_defaults=True):
-    """Whether no other document is near, what became of the one that was sent, and the match."""
+    """The outcome of an offered document: whether it is new, its state, and its match."""
 
     new: bool
     state: Literal["new", "seen", "stored", "replaced", "empty"]
@@ -104,7 +104,7 @@ class Seen(Struct, omit_defaults=True):
 
 
 class Matches(Struct):
-    """Stored documents that are near, the closest first, and how many there are."""
+    """The near stored documents, the closest first, and how many there are."""
 
     matches: list[Match]
     total: int
@@ -153,18 +153,18 @@ _FORMS: Final = ("text", "features", "fingerprint")
 
 
 def check_id(identity: str | int, limits: Limits) -> None:
-    """Refuse an id that is too long; Problem says so."""
+    """Refuse an id that is too long, with a Problem."""
     if isinstance(identity, str):
         _check_size("an id", "characters", len(identity), limits.id_characters)
 
 
 def id_kind(identity: str | int) -> str:
-    """The kind of an id, as `id_kind` of an index: "str" or "int"."""
+    """The kind of an id: "str" or "int"."""
     return "str" if isinstance(identity, str) else "int"
 
 
 def other_ids(kind: str) -> Problem:
-    """The problem of an id of another kind than the index's."""
+    """The problem of an id of another kind than the index has."""
     return Problem("other-ids", f"the ids of this index are of kind {kind}")
 
 
@@ -195,7 +195,7 @@ class Terms(NamedTuple):
 
 
 def as_document(row: Document | Query | Nearest | First, terms: Terms) -> Any:
-    """The text, the features or the fingerprint that a row has, whichever it is.
+    """The text, features or fingerprint of a row, whichever it has.
 
     Raises:
         Problem: If it has none or several, one that the index does not take, or one too large.
@@ -223,7 +223,7 @@ def as_document(row: Document | Query | Nearest | First, terms: Terms) -> Any:
 
 
 def check_reach(row: Query | First, terms: Terms) -> None:
-    """Refuse a query for more than the index was made for; Problem says so."""
+    """Refuse a query that reaches further than the index, with a Problem."""
     limits = {"similarity": row.similarity, "distance": row.distance}
     for name, value in limits.items():
         if value is UNSET:
@@ -245,16 +245,16 @@ def _check_size(what: str, units: str, size: int, most: int) -> None:
 
 
 def as_match(hit: tuple[str | int, Any], name: str) -> Match:
-    """A hit of an index by "similarity" or "distance"."""
+    """A hit of an index as a Match, by "similarity" or "distance"."""
     return Match(hit[0], hit[1]) if name == "similarity" else Match(hit[0], UNSET, hit[1])
 
 
 def as_seen(answer: Answer, name: str) -> Seen:
-    """The answer of an index."""
+    """The answer to an offered document."""
     near = answer.near
     return _PLAIN[answer.state] if near is None else Seen(False, "seen", as_match(near, name))
 
 
 def as_matches(hits: Hits[Any], name: str) -> Matches:
-    """The matches that an index returned."""
+    """The answer to a query."""
     return Matches([as_match(hit, name) for hit in hits], hits.total)

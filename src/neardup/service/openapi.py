@@ -45,7 +45,7 @@ _WAITS: Final = ("queue-full", "failure", "not-ready")
 
 
 def openapi(index: DurableIndex, *, has_keys: bool) -> dict[str, Any]:
-    """Describe a service.
+    """The OpenAPI description of a service.
 
     Args:
         index: Which it serves: the documents that it takes are described.
@@ -144,7 +144,7 @@ _SHOWN: Final = (
 
 
 def _say_what_is_taken(schema: dict[str, Any], index: DurableIndex) -> None:
-    """Exactly one of the forms of a document that the index takes."""
+    """Narrow the schema of documents to exactly one of the forms that the index takes."""
     properties = schema["properties"]
     hashes = {"type": "integer", "minimum": 0, "maximum": 2**64 - 1}
     prints = {"type": "integer", "minimum": 0}

@@ -1,4 +1,4 @@
-"""Operations on many documents at once: written by the committer, or asked in threads."""
+"""Operations on many documents at once: written by the committer, or answered by query threads."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ if TYPE_CHECKING:
 __all__ = ["Ask", "AskFirst", "AskNearest", "AskQuery", "Rows", "Write"]
 
 LARGE_BYTES: Final = 256 << 10
-"""Of the documents of one work; the features of these take the committer some milliseconds."""
+"""The size of a work's documents from which their features take the committer some milliseconds."""
 _STORED: Final[dict[int, Literal["absent", "other", "same"]]] = {
     ABSENT: "absent", OTHER: "other", SAME: "same",
 }  # fmt: skip
 
 
 class Rows(Protocol):
-    """An operation of a route on documents."""
+    """A route's operation on documents."""
 
     row: Any
-    """The structure of one."""
+    """The structure of one document."""
     right: Right
 
     def check(self, row: Any) -> Any:
@@ -75,7 +75,7 @@ class Rows(Protocol):
 
 
 class Write:
-    """Documents that the committer writes.
+    """Operation that the committer carries out.
 
     Args:
         operation: What it does with them.
@@ -92,7 +92,7 @@ class Write:
         self, operation: Operation, index: DurableIndex, committer: Committer | None,
         pool: Executor, terms: Terms, metrics: Metrics,
     ) -> None:  # fmt: skip
-        """Take them; without a committer the service only reads."""
+        """Store the committer; without one the service only reads."""
         self._operation, self._committer, self._terms = operation, committer, terms
         self._index, self._pool = index, pool
         self._metrics = metrics
@@ -139,7 +139,7 @@ class Write:
     def _works(
         self, rows: list[Any], answers: list[Any], *, is_cut: bool
     ) -> list[tuple[list[int], Work]]:
-        """Work for good rows, with their places; bad ones have their Problem in `answers`."""
+        """The works of valid rows, with their places; `answers` gets the other rows' Problems."""
         works: list[tuple[list[int], Work]] = []
         loop = asyncio.get_running_loop()
         kind_before = None
@@ -164,7 +164,7 @@ class Write:
     async def _write(
         self, committer: Committer, works: list[tuple[list[int], Work]], answers: list[Any]
     ) -> None:
-        """Have works written, and put the answers in their places."""
+        """Submit works, and put their answers in their places."""
         admitted = []
         for number, (_, work) in enumerate(works):
             try:
@@ -185,7 +185,7 @@ class Write:
                 answers[place] = answer
 
     async def _submit(self, committer: Committer, works: list[Work]) -> None:
-        """Have works written in their order, those with much text once their features are made.
+        """Submit works in order, those with much text once they have features.
 
         The committer would make everybody else wait for these.
         """
@@ -205,7 +205,7 @@ class Write:
 
 
 class Ask:
-    """Questions that threads answer, of what is committed.
+    """Operation that query threads answer from committed documents.
 
     Args:
         index: Which.
@@ -218,7 +218,7 @@ class Ask:
     row: Any
 
     def __init__(self, index: DurableIndex, pool: Executor, terms: Terms, most: int) -> None:
-        """Ask nothing yet."""
+        """Start without a question."""
         self._index, self._pool, self._terms, self._most = index, pool, terms, most
         self._running = 0
 
@@ -257,12 +257,12 @@ class Ask:
         return as_document(row, self._terms)
 
     def ask(self, row: Any, document: Any) -> Any:
-        """The answer to one, in a thread."""
+        """The answer to one document, computed in a thread."""
         raise NotImplementedError
 
 
 class AskQuery(Ask):
-    """The near documents."""
+    """The operation of `/v1/query`: the near documents."""
 
     row = Query
 
@@ -282,7 +282,7 @@ class AskQuery(Ask):
 
 
 class AskNearest(Ask):
-    """The closest documents, however far."""
+    """The operation of `/v1/nearest`: the closest documents, however far."""
 
     row = Nearest
 
@@ -295,7 +295,7 @@ class AskNearest(Ask):
 
 
 class AskFirst(Ask):
-    """The near documents that were stored first, and the states of ids, for a run over files."""
+    """The operation of `/v1/first`: near documents that were stored first, and states of ids."""
 
     row = First
 
@@ -333,7 +333,7 @@ class AskFirst(Ask):
     def _first(
         self, seen: Any, ids: list[Any], documents: list[Any], reach: Any, limit: int
     ) -> list[Any]:
-        """The answers to documents that are alike, by one search."""
+        """The answers to documents of one form, by one search."""
         prepared = self._index.prepare(ids, documents, bad="report")
         column, rows = prepared.column.take(prepared.rows), prepared.rows.tolist()
         answers: list[Any] = [FirstMatches("absent", []) for _ in ids]

@@ -1,4 +1,4 @@
-"""The pages for people: ask what is near a text, compare two, see how the service does.
+"""The pages for people: ask what is near a text, compare two texts, see the state of the service.
 
 They are forms that work without a script; with it the answer follows what is typed, by sending the
 same form and taking the answer's section out of the page that comes back.
@@ -36,12 +36,13 @@ PAGES: Final = (("./", "Ask"), ("./compare", "Compare"), ("./#state", "State"))
 MATCHES: Final = 20
 FEATURES: Final = 50
 MOST_CHARACTERS: Final = 200_000
-"""Of a text on a page: more would take long to draw, and `/v1` is there."""
+"""The most characters of a text on a page: more would take long to draw, and `/v1` has no such
+limit."""
 FIRST, SECOND = "The cat sat on the mat and looked at the dog.", "The cat sat on the mat, looking."
 
 
 def fields_of(body: bytes) -> dict[str, str]:
-    """The fields of a form that a browser sent; lines end as in the texts of most files."""
+    """The fields of a form that a browser sent, with line ends as most files have them."""
     try:
         fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=9)
     except ValueError:
@@ -195,7 +196,7 @@ def _explanation_section(explained: Explanation) -> str:
 
 
 def _bits(explained: Explanation) -> str:
-    """Each sum as a bar; the bit says on which side of zero it is."""
+    """The bits of a fingerprint: each sum as a bar to the left or right of zero."""
     if not explained.features:
         return ""
     digits = f"<p>Fingerprint <code>{explained.digits}</code></p>"
@@ -245,7 +246,7 @@ def _or_none(value: float | None, form: str) -> str:
 
 
 def _cells(first: str, second: str, bits: int) -> str:
-    """Two rows of bits, the highest first; those that differ are outlined."""
+    """Two rows of bits, the highest bit first; differing bits are outlined."""
     pairs = list(zip(*(f"{int(digits, 16):0{bits}b}" for digits in (first, second)), strict=True))
     groups = "".join(
         f'<svg viewBox="0 0 {_CELL * len(byte)} 40" aria-hidden="true">{_drawn(byte)}</svg>'
@@ -263,7 +264,7 @@ _CELL: Final = 10
 
 
 def _drawn(pairs: Sequence[tuple[str, str]]) -> str:
-    """Cells one above the other; those that differ are outlined."""
+    """Cells in two rows; differing cells are outlined."""
     return "".join(
         f'<rect class="cell{" on" if bit == "1" else ""}{" differs" if x != y else ""}"'
         f' x="{_CELL * at + 1}" y="{top}" width="{_CELL - 2}" height="16"/>'
@@ -273,7 +274,7 @@ def _drawn(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def _expected(comparison: Comparison) -> str:
-    """The distance that a cosine makes likely, and where this pair lies."""
+    """The distance that a cosine makes likely, and the distance of this pair."""
     bits = comparison.bits
 
     def point(share: float, deviations: float = 0) -> str:

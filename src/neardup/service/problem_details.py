@@ -1,4 +1,4 @@
-"""Problems: why a request was refused, as RFC 9457 has it; each kind has a page of its own.
+"""Problems: the reason of each refusal, as problem details of RFC 9457; each kind has a page.
 
 The page is served under `/problems/NAME`, which is the problem's `type`, and is a section of
 docs/guide/serve-problems.md.
@@ -133,7 +133,7 @@ KINDS: Final[dict[str, Kind]] = {
 
 
 class Problem(Exception):  # noqa: N818  # RFC 9457 calls it so
-    """The reason why a request, or one document of it, was refused.
+    """A refusal of a request, or of one document of it.
 
     Args:
         name: A key of KINDS.
@@ -147,7 +147,7 @@ class Problem(Exception):  # noqa: N818  # RFC 9457 calls it so
         self, name: str, detail: str, *, retry_after: int | None = None,
         headers: tuple[tuple[bytes, bytes], ...] = (), closes: bool = False,
     ) -> None:  # fmt: skip
-        """Take them."""
+        """Store the kind and the details."""
         super().__init__(detail)
         self.name, self.detail, self.retry_after = name, detail, retry_after
         self.headers, self.closes = headers, closes
@@ -158,7 +158,7 @@ class Problem(Exception):  # noqa: N818  # RFC 9457 calls it so
         return KINDS[self.name].status
 
     def to_dict(self) -> dict[str, Any]:
-        """The problem details."""
+        """The problem details as a dict for JSON."""
         kind = KINDS[self.name]
         return {
             "type": f"/problems/{self.name}",

@@ -1,4 +1,4 @@
-"""The service for clients of Redis: BF.ADD and its like, in RESP 2 and 3 (`--resp PORT`).
+"""A server for Redis clients: BF.ADD and similar commands, in RESP 2 and 3 (`--resp PORT`).
 
     BF.ADD key item         1: no document near the item was stored; it is now. 0: one is
     BF.MADD key item ...    the same for many
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["RespServer"]
 
 MOST_WAITING: Final = 512
-"""Commands of a pipeline that are read ahead of their answers."""
+"""The most commands of a pipeline that are read before their answers are sent."""
 LEAST_BYTES: Final = 1 << 16
-"""Of a command before AUTH, where keys are needed."""
+"""The most bytes of a command before AUTH, where keys are required."""
 _RIGHTS: Final[dict[bytes, tuple[Right, int | None]]] = {
     b"BF.ADD": ("write", 1), b"BF.MADD": ("write", None),
     b"BF.EXISTS": ("read", 1), b"BF.MEXISTS": ("read", None), b"INFO": ("read", 0),
@@ -51,7 +51,7 @@ Answer: TypeAlias = "bytes | Awaitable[bytes]"
 
 
 class RespServer:
-    """Connections of clients of Redis.
+    """The connections of Redis clients.
 
     Args:
         service: What they ask.
@@ -59,17 +59,17 @@ class RespServer:
     """
 
     def __init__(self, service: Service, access: Access) -> None:
-        """Listen nowhere yet."""
+        """Store the service; nothing listens yet."""
         self.service, self.access = service, access
         self._connections = dict[asyncio.Task[None], _Connection]()
         self._server: asyncio.Server | None = None
 
     async def start(self, listener: socket.socket) -> None:
-        """Take connections."""
+        """Listen for connections."""
         self._server = await asyncio.start_server(self._connected, sock=listener)
 
     async def stop(self, seconds: float) -> None:
-        """Take none any more, answer what was asked, and close all."""
+        """Accept no more connections, answer the pending commands, and close all connections."""
         assert self._server is not None  # noqa: S101  # it was started
         self._server.close()
         for each in self._connections.values():
@@ -91,7 +91,7 @@ class RespServer:
 
 
 class _Connection:
-    """One client.
+    """The connection of one Redis client.
 
     Args:
         server: Which.
@@ -106,13 +106,13 @@ class _Connection:
         self._service, self._access = server.service, server.access
         self._rights: set[Right] = set() if server.access.has_keys else {"read", "write"}
         self._is_new = False
-        """Whether it speaks RESP 3, which has maps and booleans."""
+        """Whether the client speaks RESP 3, which has maps and booleans."""
         self._answers: asyncio.Queue[Answer | None] = asyncio.Queue(MOST_WAITING)
         self._writes = set[asyncio.Task[bytes]]()
         self._reading = asyncio.create_task(self._read_all())
 
     async def run(self) -> None:
-        """Answer until the client or the service ends."""
+        """Answer commands until the client or the service ends."""
         sender = asyncio.create_task(self._send())
         await asyncio.wait({self._reading, sender}, return_when=asyncio.FIRST_COMPLETED)
         self.end()
@@ -122,7 +122,7 @@ class _Connection:
             await sender
 
     def end(self) -> None:
-        """Read no more commands; those that were read are answered."""
+        """Read no more commands; answer those already read."""
         self._reading.cancel()
 
     async def _read_all(self) -> None:
@@ -159,7 +159,7 @@ class _Connection:
         return [parts[0].upper(), *parts[1:]] if parts else []
 
     def _begin(self, command: list[bytes]) -> Answer:
-        """The answer, or what gives it once it is there."""
+        """The answer to a command, or an awaitable of it."""
         name, arguments = command[0] if command else b"PING", command[1:]
         try:
             if name not in _RIGHTS:
@@ -182,7 +182,7 @@ class _Connection:
         return task
 
     def _check(self, name: bytes, right: Right, arguments: list[bytes], count: int | None) -> None:
-        """Refuse a command that may not be given now, or not like this; Problem says why."""
+        """Refuse a command that is not allowed now or has wrong arguments, with a Problem."""
         if right not in self._rights:
             which = "key-only-reads" if self._rights else "key-missing"
             raise Problem(which, "send AUTH with a key that may")
@@ -194,7 +194,7 @@ class _Connection:
             raise Problem("not-ready", "the service is starting")
 
     def _of_connection(self, name: bytes, arguments: list[bytes]) -> bytes:
-        """The answer to what concerns the connection alone."""
+        """The answer to a command about the connection itself."""
         if name == b"PING":
             return _bulk(arguments[0]) if arguments else b"+PONG\r\n"
         if name == b"QUIT":
@@ -273,7 +273,7 @@ class _Connection:
         return b":%d\r\n" % value
 
     async def _send(self) -> None:
-        """Send answers in the order of the commands."""
+        """Send the answers in the order of the commands."""
         while (answer := await self._answers.get()) is not None:
             self._writer.write(answer if isinstance(answer, bytes) else await answer)
             if self._answers.empty():

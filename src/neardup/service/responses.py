@@ -1,4 +1,4 @@
-"""Whole answers, and the headers that every answer of this room has."""
+"""Whole answers, and the headers that all answers of the service share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PAGE_HEADERS: Final = {  # a page says itself what it may load, and a form name
 
 
 class Answer(NamedTuple):
-    """A whole answer."""
+    """A whole answer: status, media type, body and headers."""
 
     body: bytes
     kind: bytes = JSON
@@ -33,7 +33,7 @@ class Answer(NamedTuple):
 
 
 async def send_answer(request: Request, answer: Answer) -> None:
-    """Send it; a page has its own policy of what it may load."""
+    """Send a whole answer; a page carries its own content security policy."""
     length, common = b"%d" % len(answer.body), request.common
     if answer.kind == HTML:
         common = [(name, _PAGE_HEADERS.get(name, value)) for name, value in common]

@@ -1,4 +1,4 @@
-"""The pages of a review: a pair and its buttons, and what is shown after the last."""
+"""The pages of a review: a pair with its buttons, and the end page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ var name={y:"yes",n:"no",u:"unsure",b:"back",Backspace:"back"}[event.key];
 var button=name&&document.getElementById(name);if(button){event.preventDefault();button.click()}});
 """
 _ONE_ROW: Final = ".answers form{display:contents}"
-"""Buttons of both forms wrap as one row, so that a phone has two lines of them and not three."""
+"""The style by which the buttons of both forms wrap as one row, so that a phone shows two lines of
+them, not three."""
 _BUTTONS: Final = (("yes", "y", "Duplicates"), ("no", "n", "Different"), ("unsure", "u", "Unsure"))
 
 
@@ -33,7 +34,7 @@ def pair_page(
     *,
     meanwhile: bool = False,
 ) -> bytes:
-    """One pair and its buttons.
+    """The page of one pair.
 
     Args:
         pair: It.
@@ -72,7 +73,7 @@ def pair_page(
 
 
 def end_page(before: int | None, so_far: SoFar) -> bytes:
-    """The page after every pair was answered."""
+    """The page after all pairs were answered."""
     back = ""
     if before is not None:
         back = (

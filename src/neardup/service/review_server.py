@@ -62,7 +62,7 @@ _TEXT: Final = b"text/plain; charset=utf-8"
 
 
 class ReviewServer:
-    """Serves one review until it is shut down.
+    """The server of one review, until it is shut down.
 
     Args:
         review: The session.
@@ -77,7 +77,7 @@ class ReviewServer:
     def __init__(
         self, review: Session, port: int = 0, tell: Callable[[str], None] | None = None
     ) -> None:
-        """Listen; nothing is answered before `serve_forever`."""
+        """Listen on a port; nothing is answered before `serve_forever`."""
         if port > 65535:
             raise UsageError(f"port is {port}: use a number from 0 to 65535")
         self.review, self._tell = review, tell or (lambda _: None)
@@ -150,7 +150,7 @@ class ReviewServer:
     async def _answered(
         self, deadlines: Deadlines, scope: dict[str, Any], receive: Any, send: Any
     ) -> None:
-        """Answer a request: what the server calls."""
+        """Answer an ASGI request."""
         received = functools.partial(deadlines.within, _LIMITS.body_seconds, receive)
         request = Request(dict(scope["headers"]), received, send, [*HEADERS])
         try:
@@ -189,7 +189,7 @@ class ReviewServer:
         return Answer(json_data(self.review.status()).encode(), JSON)
 
     def _page(self, place: str | None) -> Answer:
-        """The pair of a number, or the next one."""
+        """The page of a pair, by its number, or of the next pair."""
         number = self.review.following() if place is None else _number(place)
         if number is None and place is None:
             page = end_page(self.review.before(None), self.review.so_far())
@@ -206,7 +206,7 @@ class ReviewServer:
         return Answer(page, HTML, status)
 
     def _kept(self, request: Request, fields: dict[str, str]) -> Answer:
-        """Keep an answer, unless somebody answered since the page was made."""
+        """Store an answer, unless the pair was answered after the page was loaded."""
         number, said = _number(fields.get("pair", "")), fields.get("answer", "")
         if number is not None and "before" in fields:
             now = self.review.said(number) or ""

@@ -1,4 +1,4 @@
-"""Runs a service: the socket, the order of starting and ending, and its log.
+"""Runs a service: its socket, the order of start and end, and its log.
 
 open the index, listen, answer /livez and /readyz, warm up, ready
 SIGTERM or Ctrl-C: not ready, take no connections, answer what was asked, commit, close; before it
@@ -126,7 +126,7 @@ async def _run(
 
 
 def _in_daemon(call: Callable[[], float]) -> asyncio.Future[float]:
-    """The result of a call in a thread that the end of the process does not wait for."""
+    """The result of a call in a daemon thread, for which the process does not wait at its end."""
     future = concurrent.futures.Future[float]()
     future.set_running_or_notify_cancel()  # nobody can cancel it then
 
@@ -141,7 +141,7 @@ def _in_daemon(call: Callable[[], float]) -> asyncio.Future[float]:
 
 
 def _keep_what_is_loaded() -> None:
-    """Have the collector pass over what modules and compilers made.
+    """Exclude the objects of modules and compilers from garbage collection.
 
     They are some hundred thousand objects that live as long as the process. To look through them
     once in a while took a third of a request's time, and held up all threads for 0.1 seconds.
@@ -151,7 +151,7 @@ def _keep_what_is_loaded() -> None:
 
 
 class _JsonLines(logging.Formatter):
-    """A line of JSON for each record; `fields` of a record are fields of the line."""
+    """A log formatter: a line of JSON for each record, with its `fields` as fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
@@ -169,7 +169,7 @@ class _JsonLines(logging.Formatter):
 
 @contextlib.contextmanager
 def _logs() -> Iterator[None]:
-    """Send the records of neardup and of the server to the standard error, as lines of JSON."""
+    """Write the log records of neardup and of the server to standard error as JSON lines."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines())
     levels = {"neardup": logging.INFO, "uvicorn.error": logging.WARNING, "asyncio": logging.WARNING}

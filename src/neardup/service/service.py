@@ -1,4 +1,4 @@
-"""One service: an index, the thread that writes to it, the threads that ask it, and its state."""
+"""One service: an index, its writing thread, its query threads, and its state."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _encode: Final = msgspec.json.Encoder(enc_hook=lambda value: value.item()).encod
 
 
 class Service:
-    """A service that answers requests about one index.
+    """A service of one index.
 
     Args:
         index: Which; the service closes it.
@@ -54,7 +54,7 @@ class Service:
         self, index: DurableIndex, settings: Settings, loop: asyncio.AbstractEventLoop,
         *, has_keys: bool,
     ) -> None:  # fmt: skip
-        """Take it; nothing is answered before `warm_up`."""
+        """Store the index and settings; nothing is answered before `warm_up`."""
         self._has_keys = has_keys
         self._index, self.settings, self.limits = index, settings, settings.limits
         self.digest = "none" if index.recipe is None else index.recipe.digest
@@ -86,28 +86,28 @@ class Service:
 
     @property
     def id_kind(self) -> str | None:
-        """The kind of the ids, "int" or "str"; None before the first one."""
+        """The kind of the ids, "int" or "str"; None for an empty index."""
         return self._index.id_kind
 
     @property
     def is_open(self) -> bool:
-        """Whether requests are answered: until the last connection is closed."""
+        """Whether requests are answered: true until the last connection is closed."""
         return self._is_open
 
     def why_not_ready(self) -> str | None:
-        """The reason why new clients should not come; None if they may."""
+        """The reason why `/readyz` refuses new clients; None if it does not."""
         if self._is_ending or not self._is_open:
             return f"the service is {'ending' if self._is_ending else 'starting'}"
         failure = None if self._committer is None else self._committer.failure
         return None if failure is None else f"writes are refused: {failure.detail}"
 
     def warnings(self) -> list[str]:
-        """Warnings for operators, while requests are answered."""
+        """Warnings for operators about a service that answers."""
         error = self._index.stats()["last_background_error"]
         return [] if error is None else [f"the last merge failed: {error}"]
 
     def warm_up(self) -> float:
-        """Compile and load what requests run, in this thread; the seconds that it took."""
+        """Compile and load all that requests run, in this thread; returns the seconds."""
         begin = time.perf_counter()
         try:
             self._index.warm_up(calls="all")
@@ -123,11 +123,11 @@ class Service:
         return time.perf_counter() - begin
 
     def end(self) -> None:
-        """Begin the end of the service; open requests are still answered."""
+        """Begin to end the service; open requests are still answered."""
         self._is_ending = True
 
     def close(self) -> None:
-        """Write what waits, and close the index; but not under a thread that still warms it up.
+        """Write the queued documents and close the index, after any warm-up has ended.
 
         Nothing was written by then, and the end of the process closes it.
         """
@@ -139,7 +139,7 @@ class Service:
             self._index.close()
 
     def describe(self) -> dict[str, Any]:
-        """The index: what it takes, how large it is, and the service's limits."""
+        """The description of the index: what it takes, its size, and the service's limits."""
         index, stats = self._index, self._index.stats()
         kept = ("removed", "ids", "bytes_on_disk", "free_disk_bytes", "tail_rows")
         recipe = index.recipe
@@ -166,7 +166,7 @@ class Service:
         }
 
     async def compare(self, body: bytes) -> Any:
-        """The similarity of two texts, by the recipe of the index."""
+        """The comparison of two texts by the recipe of the index."""
         request = decoded(_compared, body)
         return await self._computed(
             lambda: compare(request.a, request.b, self._index.recipe).to_dict(),
@@ -185,7 +185,7 @@ class Service:
         )
 
     async def back_up(self, body: bytes) -> Backup:
-        """Copy the last commit to a new folder of the service's choice."""
+        """Copy the last commit to a new folder, which the service names."""
         if body.strip() not in {b"", b"{}"}:
             raise Problem("invalid-document", "a backup takes {}: the service names its folder")
         folder = self.settings.backups
@@ -218,7 +218,7 @@ class Service:
         return await loop.run_in_executor(self._slow, compare_page, self._index, *texts)
 
     async def _computed(self, call: Callable[[], Any], *texts: str) -> Any:
-        """The result of a call about texts, in a thread."""
+        """The result of a call about texts, computed in a thread."""
         if self._index.recipe is None:
             raise Problem("invalid-document", "the index has no recipe: it reads no texts")
         size = sum(map(len, texts))
@@ -241,5 +241,5 @@ class Service:
 
 
 def _plain(value: Any) -> Any:
-    """Values of NumPy as Python's."""
+    """NumPy values as Python values."""
     return msgspec.json.decode(_encode(value))

@@ -27,19 +27,19 @@ __all__ = ["Metrics"]
 
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 RECENT: Final = 20
-"""Duplicates that the page shows."""
+"""The number of duplicates that the page shows."""
 ROWS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 class Metrics:
-    """Counters of one service; docs/guide/serve-runbook.md says what each means.
+    """The counters of one service; docs/guide/serve-runbook.md explains each.
 
     Args:
         index: Whose sizes are shown.
     """
 
     def __init__(self, index: DurableIndex) -> None:
-        """Count nothing yet."""
+        """Set all counters to zero."""
         self._index = index
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
@@ -91,12 +91,12 @@ class Metrics:
         self._children: dict[tuple[str, int], tuple[Any, Any]] = {}
 
     def queue(self, rows: Callable[[], int], nbytes: Callable[[], int]) -> None:
-        """Show what waits for a commit."""
+        """Set the gauges of documents and bytes that wait for a commit."""
         self._gauge("neardup_queue_documents", "Documents that wait for a commit.", rows)
         self._gauge("neardup_queue_bytes", "Bytes that wait for a commit.", nbytes)
 
     def answered(self, route: str, status: int, seconds: float) -> None:
-        """Count a request."""
+        """Count an answered request."""
         children = self._children.get((route, status))
         if children is None:
             children = (self._requests.labels(route, str(status)), self._seconds.labels(route))
@@ -105,30 +105,30 @@ class Metrics:
         children[1].observe(seconds)
 
     def seen(self, state: str, count: int) -> None:
-        """Count documents that became this."""
+        """Count documents by their outcome."""
         self._seen[state].inc(count)
 
     def duplicate(self, identity: Any, match: Any) -> None:
-        """Remember which document was near which, for the page."""
+        """Remember a duplicate and its match, for the page."""
         self._recent.append((time.time(), identity, match))
 
     def recent(self) -> list[tuple[float, Any, Any]]:
-        """The latest documents with time and nearest match, the last at the end."""
+        """The latest duplicates with time and match, the newest last."""
         return list(self._recent)
 
     def rate(self) -> float:
-        """Documents a second, in the last minute."""
+        """Documents a second in the last minute."""
         now = time.monotonic()
         return sum(rows for when, rows in list(self._batches_done) if when > now - 60) / 60
 
     def committed(self, rows: int, seconds: float) -> None:
-        """Count a batch."""
+        """Count a committed batch."""
         self._batches_done.append((time.monotonic(), rows))
         self._commits.observe(seconds)
         self._batches.observe(rows)
 
     def expired(self, rows: int) -> None:
-        """Count documents that were removed for their age."""
+        """Count documents removed for their age."""
         self._expired.inc(rows)
 
     def text(self) -> bytes:

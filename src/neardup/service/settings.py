@@ -1,4 +1,4 @@
-"""Settings of a service: its limits, and the choices of the command line."""
+"""Settings of a service: its limits, and the options of the command line."""
 
 from __future__ import annotations
 

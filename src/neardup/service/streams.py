@@ -1,4 +1,4 @@
-"""Lines in, lines out: a stream of NDJSON is answered while it comes.
+"""Streams of NDJSON: each line is answered in order, while more lines arrive.
 
 Three tasks: one reads lines, one has them written in cuts, and one sends answers. What has come
 while a cut was committed is the next cut. Answers wait in memory, up to a limit, for a client that
@@ -33,7 +33,7 @@ _encode: Final = msgspec.json.Encoder().encode
 async def stream_lines(
     request: Request, rows: Rows, decoder: msgspec.json.Decoder[Any], limits: Limits
 ) -> None:
-    """Answer a stream line for line.
+    """Answer a stream line by line.
 
     Args:
         request: Its body are the lines.
@@ -66,7 +66,7 @@ async def stream_lines(
 
 
 async def _answered(rows: Rows, cut: list[Any], limits: Limits) -> list[Any]:
-    """Answers of a cut, in order; where too much waits already the stream waits too."""
+    """The answers to a cut, in order; if the queue is full, the stream waits too."""
     good = [row for row in cut if not isinstance(row, Problem)]
     answers: Iterator[Any] = iter(())
     if good:
@@ -85,7 +85,7 @@ async def _answered(rows: Rows, cut: list[Any], limits: Limits) -> list[Any]:
 
 
 class _Lines:
-    """Lines that came and are not answered yet.
+    """Received lines that are not answered yet.
 
     Args:
         limits: Of a cut; two are read ahead.
@@ -98,7 +98,7 @@ class _Lines:
         self._more, self._has_capacity = asyncio.Event(), asyncio.Event()
 
     async def read(self, request: Request, decoder: msgspec.json.Decoder[Any]) -> None:
-        """Read to the end of the body; a bad line becomes its Problem."""
+        """Read the body to its end; an invalid line becomes its Problem."""
         try:
             async for lines in read_lines(request.receive, self._limits):
                 for line in lines:
@@ -124,7 +124,7 @@ class _Lines:
         return len(self._rows) > 2 * limits.cut_rows or self._nbytes > 2 * limits.cut_bytes
 
     async def cut(self) -> list[Any]:
-        """The rows since the last cut, as many as a commit takes; nothing at the end."""
+        """The rows received after the last cut, as many as one commit takes; empty at the end."""
         while not self._rows:
             if self._is_done:
                 return []
@@ -153,12 +153,13 @@ class _Answers:
         self._nbytes, self._is_done = 0, False
         self._more, self._has_capacity = asyncio.Event(), asyncio.Event()
         self.began = False
-        """Whether there was an answer."""
+        """Whether any answer was put."""
         self.is_whole = True
-        """Whether all of the body was read; else the connection is closed without an end."""
+        """Whether the whole body was read; otherwise the connection is closed without an end mark.
+        """
 
     def put(self, answers: list[Any]) -> None:
-        """Send these soon."""
+        """Queue answers to be sent."""
         lines = [
             _encode({"error": each.to_dict()} if isinstance(each, Problem) else each)
             for each in answers
@@ -175,7 +176,7 @@ class _Answers:
         self._more.set()
 
     async def wait_for_room(self, seconds: float) -> None:
-        """Wait for a client that reads nothing, but not for ever.
+        """Wait for a client that reads slowly, up to a deadline.
 
         Raises:
             ClientGoneError: If it still reads nothing.
@@ -189,7 +190,7 @@ class _Answers:
                 raise ClientGoneError from None
 
     async def send(self) -> None:
-        """Send all that comes, to the end."""
+        """Send queued answers until the end mark."""
         request, has_begun = self._request, False
         while True:
             await self._more.wait()

@@ -1,4 +1,4 @@
-"""Matches by similarity: an exact join of feature sets."""
+"""Similarity mode: an exact join of feature sets."""
 
 from __future__ import annotations
 

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["count_features", "merge_cells", "rarity"]
 
 SLICE_FEATURES: Final = 1 << 24
-"""Features are counted in slices of this many, so that those on disk need little memory."""
+"""The number of features counted at a time, so that features on disk need little memory."""
 
 CELLS_A_FEATURE: Final = 2
 LEAST_CELL_BITS: Final = 10
 BIN_CELLS_LOG2: Final = 20
 MOST_BINS_LOG2: Final = 8
-"""Cells of a bin, unless there were more bins than this: places that are written to in turns."""
+"""The largest logarithm of the number of bins, since a kernel writes to all of them in turns."""
 
 MOST_TABLES_LOG2: Final = 3
 
@@ -80,7 +80,7 @@ def count_features(features: Any, bits: int, workers: int = 1) -> Any:
 def _count(
     features: Any, bits: int, workers: int, capacity: int, forget: Callable[[], None]
 ) -> tuple[Any, list[Any]]:
-    """The counts, and by ranges of equal length those beyond; `capacity` features are in hand."""
+    """The counts of cells, and those beyond by equal ranges; `capacity` features are in memory."""
     from neardup.kernels.similarity.rare_keys import (
         beyond_slots,
         cells_by_bin,

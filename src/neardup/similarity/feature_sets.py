@@ -1,4 +1,4 @@
-"""Feature sets, and when two of them match."""
+"""Feature sets, and the rule by which two of them match."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["ANY_DISTANCE", "FeatureSets", "Match", "Work", "arguments", "similar
 
 
 ANY_DISTANCE: Final = (1 << 63) - 1
-"""More bits than fingerprints have: no distance is asked."""
+"""A distance above the width of any fingerprint, for rules without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class FeatureSets:
     spill: Spill | None = None
 
     def __len__(self) -> int:
-        """Count the documents."""
+        """The number of documents."""
         return int(self.offsets.size - 1)
 
 
@@ -84,7 +84,7 @@ class Match:
 
     @property
     def kind(self) -> Measure:
-        """The row of the measure."""
+        """The measure of the rule."""
         return MEASURES[self.measure]
 
     @property
@@ -135,7 +135,7 @@ class Work:
 
 
 def arguments(sets: FeatureSets, match: Match) -> tuple[Sets, Condition]:
-    """Feature sets and when two match, as kernels take them: of one type, whatever they are."""
+    """The arguments of kernels for feature sets and a rule, with the same types for any input."""
     from neardup.kernels.similarity.join_arguments import Condition, Sets
 
     groups = np.zeros(0, np.int32) if sets.groups is None else sets.groups
@@ -145,7 +145,7 @@ def arguments(sets: FeatureSets, match: Match) -> tuple[Sets, Condition]:
 
 
 def similarities(sets: FeatureSets, left: Any, right: Any, measure: str = "jaccard") -> Any:
-    """Measure the similarity of documents left[i] and right[i] (int64 arrays); float64."""
+    """The similarity of documents left[i] and right[i] (int64 arrays); float64."""
     from neardup.kernels.similarity.members import scores
 
     return scores(sets.features, sets.offsets, left, right, MEASURES[measure].number)

@@ -1,4 +1,4 @@
-"""Similarity mode: find the documents whose feature sets are similar, exactly.
+"""The exact join: finds all documents whose feature sets are similar.
 
 The flow: count in how many documents each feature is; choose the rare features by which each
 document is found; walk the documents in order of priority, look up who was kept under the same
@@ -40,17 +40,19 @@ if TYPE_CHECKING:
 __all__ = ["nearest_before", "similar_components", "similar_greedy", "similar_sets"]
 
 CHUNK_FEATURES: Final = 1 << 20
-"""Documents are matched in chunks of about this many features."""
+"""The approximate number of features in a chunk."""
 
 SAMPLE_STEP: Final = 16
 SAMPLE_RUN: Final = 64
-"""One document in SAMPLE_STEP is in the sample, in runs of this number of neighbours."""
+"""The length of a run of neighbours in the sample, which has one document in SAMPLE_STEP."""
 
 PARTS_A_CHUNK: Final = 512
-"""Keys of more parts are written for larger chunks, so that a part's own lie together."""
+"""With more parts than this, keys are written for larger chunks, so that the keys of a part lie
+together."""
 
 MOST_DECIDED: Final = 32
-"""Documents of a group in which each is compared with those kept; larger ones get an index."""
+"""The most documents of a group that is decided by comparing each with those kept; larger groups
+get an index."""
 
 
 def similar_greedy(
@@ -109,7 +111,7 @@ def similar_sets(sets: FeatureSets, match: Match, workers: int | None = None) ->
 
 
 def _any_order(sets: FeatureSets, match: Match) -> Any:
-    """The documents in the order in which matching all of them is least work.
+    """The order of documents in which matching all of them is least work.
 
     By containment the smaller come first: then what is verified are the features of the smaller,
     which end once too few are shared.
@@ -128,7 +130,7 @@ def nearest_before(
     work: Work | None = None,
     most: int | None = None,
 ) -> tuple[Any, Any, int]:
-    """Find for each document the most similar one that has priority over it; exact.
+    """The most similar document of higher priority for each document; exact.
 
     Args:
         sets: The documents; one without features matches nothing.
@@ -161,7 +163,7 @@ def nearest_before(
 
 
 class _Run:
-    """One walk over the documents with the index of those before."""
+    """A walk over documents with an index of the documents before."""
 
     def __init__(
         self, sets: FeatureSets, order: Any, match: Match, workers: int, first_new: int = 0
@@ -196,16 +198,16 @@ class _Run:
         self._scratch = Scratch(self.walk, workers)
 
     def work(self) -> tuple[int, int]:
-        """The number of keys that were put in the index, and of candidates that were verified."""
+        """The number of keys in the index, and of verified candidates."""
         return self._index.keys, self._index.verified
 
     def match_all(self, kernel: Any) -> None:
-        """Match all documents, for what is found in `walk`."""
+        """Match all documents; `walk` has the results."""
         for _ in self.chunks(kernel):
             pass
 
     def match_greedy(self) -> None:
-        """Keep or drop all documents, one chunk after the other, each in threads where it pays."""
+        """Keep or drop all documents chunk by chunk, in threads where these pay."""
         fresh = KeyIndex(self.walk.match.size, self._entry_words, None)
         arrays = self._sets, self._condition, self._index, fresh, self._scratch
         with GreedySteps(*arrays, self._workers) as steps, ThreadPoolExecutor(1) as matcher:
@@ -214,7 +216,7 @@ class _Run:
                 self._wait_for(matcher, steps.match, documents, keys, self.walk, seconds)
 
     def match_some(self, kernel: Any, most: int | None) -> int:
-        """Match until a number of pairs are verified; return the number of documents left."""
+        """Match documents until a number of pairs is verified; returns how many are left."""
         parts, left = self._parts(), self._order.size
         chunks = self.chunks(kernel)
         with contextlib.closing(chunks):
@@ -225,7 +227,7 @@ class _Run:
         return 0
 
     def chunks(self, kernel: Any) -> Generator[Any]:
-        """Match chunk by chunk, while threads choose the keys of the next chunk.
+        """Match chunk by chunk; during each, threads choose the keys of the next chunk.
 
         `kernel` is `match_components`, `match_nearest` or `match_pairs`; yields what it returns.
         """
@@ -237,12 +239,12 @@ class _Run:
                 yield self._match(matcher, kernel, documents, keys)
 
     def restrict(self, order: Any) -> None:
-        """Begin again with an empty index, for some of the documents in their order of priority."""
+        """Restart with an empty index, for some of the documents in their order of priority."""
         self._order = order
         self._index.clear()
 
     def parts(self) -> int:
-        """The number of parts of the index, from the keys of a sample of documents."""
+        """The number of parts of the index, estimated from the keys of a sample."""
         spill = self._input.spill
         if spill is None or not self._rarity.common or spill.parts(self._most_keys()) == 1:
             return 1
@@ -251,7 +253,7 @@ class _Run:
         return spill.parts(self._select(sample).keys.size * self._order.size // sample.size)
 
     def batches_of_groups(self, *, decide: bool = False) -> Iterator[Any]:
-        """All documents at once, or, where their index is too large, whole groups of them.
+        """Batches of whole groups; one where the index of all is small.
 
         With `decide`, small groups are decided as by `match_greedy` instead of being given.
         """
@@ -268,7 +270,7 @@ class _Run:
         yield from batches_of_groups(labels, order, self._prefixes(), spill.most_keys)
 
     def unite_parts(self, parts: int, spill: Spill) -> None:
-        """Unite similar documents with a part of the index at a time."""
+        """Unite similar documents, with one part of the index at a time."""
         from neardup.kernels.similarity.match_documents import match_components
 
         with KeyFile(parts, spill.tmp) as file, ThreadPoolExecutor(1) as matcher:
@@ -292,7 +294,7 @@ class _Run:
                 self._match(matcher, match_components, documents, keys)
 
     def _decide_small_groups(self, labels: Any) -> Any:
-        """Decide the groups of few documents, many at a time; the documents of larger groups."""
+        """Decide many small groups at a time; returns the documents of the larger groups."""
         from neardup.kernels.similarity.join_parts import decide_groups
 
         documents, begins, rest = small_groups(labels, self._order, MOST_DECIDED)
@@ -323,7 +325,7 @@ class _Run:
     def _wait_for(
         self, matcher: ThreadPoolExecutor, work: Callable[..., Any], *arguments: Any
     ) -> Any:
-        """Call work(*arguments, stop) in a thread; what it returns."""
+        """The result of work(*arguments, stop), called in a thread."""
         stop = np.zeros(1, np.uint8)
         matching = matcher.submit(work, *arguments, stop)
         try:
@@ -343,21 +345,21 @@ class _Run:
         return documents, keys
 
     def _timed_keys(self, documents: Any) -> tuple[Any, Keys, float]:
-        """As `_keys_and_sketches`, and how many seconds of the processor that took."""
+        """The result of `_keys_and_sketches`, and its processor seconds."""
         start = time.thread_time()
         documents, keys = self._keys_and_sketches(documents)
         return documents, keys, time.thread_time() - start
 
     def _prefixes(self) -> Any:
-        """The most keys of each document, about; int64 (n,)."""
+        """The approximate most keys of each document; int64 (n,)."""
         return self._rule.prefixes(np.diff(self._sets.offsets))
 
     def _most_keys(self) -> int:
-        """The most keys of all documents, about."""
+        """The approximate most keys of all documents."""
         return int(self._prefixes()[self._order].sum())
 
     def _parts(self, chunks: int = 1) -> Iterator[Any]:
-        """The documents in order, those of a number of chunks at a time."""
+        """The documents in order, a number of chunks at a time."""
         features = chunks * CHUNK_FEATURES
         sizes = np.diff(self._sets.offsets)[self._order]
         bounds = np.searchsorted(
@@ -370,7 +372,7 @@ class _Run:
 
 
 def _roots(forest: Any) -> Any:
-    """The first document of each one's group."""
+    """The first document of each document's group."""
     while not np.array_equal(forest, forest[forest]):
         forest = forest[forest]
     return forest

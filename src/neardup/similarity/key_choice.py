@@ -1,4 +1,4 @@
-"""Keys by which documents are found: their rare features, and one key for all common ones.
+"""The choice of keys: each rare feature of a document, and one key for all its common features.
 
 Two documents that share many common features would be looked at under each of them. Under one key
 they are looked at once, but so are those that share none. A sample tells from which rank on
@@ -24,16 +24,18 @@ __all__ = ["KeySample", "keys_of_part", "rare_keys", "sample_keys"]
 SAMPLE: Final = 1024
 LEAST_DOCUMENTS: Final = 64
 KEYS_A_PAIR: Final = 1.5
-"""Looks by rare keys for each look by the one key, from which on the one key is cheaper. More than
-one: where a key is in a document excludes some pairs, which the one key cannot."""
+"""The looks by rare keys that cost as much as one look by the common key. More than one, since the
+position of a rare key excludes some pairs and the common key excludes none."""
 LOOKS_A_KEY: Final = 50
-"""The time to insert and look up a key, in looks: the key is in distant memory."""
+"""The cost of inserting and looking up a key, in looks at candidates: the key is in distant memory.
+"""
 WORTH_IT: Final = 0.8
-"""Some features are common where that takes less than this part of what all or none do."""
+"""Features are taken as common only where the work falls below this share of the work without it.
+"""
 
 
 def rare_keys(documents: Any, sets: Sets, rarity: Rarity, condition: Condition) -> Keys:
-    """The keys of some documents: int64 (m,)."""
+    """The rare keys of some documents: int64 (m,)."""
     from neardup.kernels.similarity.join_arguments import Keys
     from neardup.kernels.similarity.rare_keys import select_keys
 
@@ -43,7 +45,7 @@ def rare_keys(documents: Any, sets: Sets, rarity: Rarity, condition: Condition) 
 
 
 def keys_of_part(sets: FeatureSets, cells: Any, match: Match) -> Keys:
-    """The keys of a part of a cut collection: any two documents that match share one.
+    """The keys in one part of a collection; any two documents that match share a key.
 
     Prefix filtering is exact for any order of the features that all documents agree on. Here it is
     by how many documents have a feature, counted in hashed cells. A feature that is alone in its
@@ -64,7 +66,7 @@ def keys_of_part(sets: FeatureSets, cells: Any, match: Match) -> Keys:
 
 @dataclass(frozen=True, slots=True)
 class KeySample:
-    """The keys of some documents, drawn from n, while no feature is common.
+    """The keys of a sample of documents, drawn from n, with no feature taken as common.
 
     Args:
         drawn: How many documents were.
@@ -82,7 +84,7 @@ class KeySample:
 
     @property
     def most_rare(self) -> int:
-        """The rank above which features should be common: where that is the least work."""
+        """The rank above which features count as common: the one with least work."""
         times = self.n / max(1, self.drawn)
         looks = (self.rare + KEYS_A_PAIR * self.common) * times + LOOKS_A_KEY * self.entries
         none, best = looks.size - 1, int(np.argmin(looks))
@@ -91,7 +93,7 @@ class KeySample:
 
     @property
     def looks(self) -> float:
-        """The estimated number of documents looked at under the same key, for each key put in.
+        """The estimated candidates looked at for each key in the index.
 
         Example:
             >>> KeySample(2, 30, np.array([3.0]), np.array([1.0]), np.array([3.0])).looks
@@ -105,7 +107,7 @@ class KeySample:
 def sample_keys(
     documents: Any, sets: Sets, rarity: Rarity, condition: Condition, match: Match
 ) -> KeySample:
-    """Take the keys of a sample of the documents, int64 (m,); of none if these are few.
+    """The keys of a sample of documents, int64 (m,); empty for few documents.
 
     Args:
         documents: Which.
@@ -140,7 +142,7 @@ def sample_keys(
 
 
 def _highest(ranks: Any, offsets: Any) -> Any:
-    """The highest of each document's ranks, of those that have any.
+    """The highest rank of each document that has any.
 
     Example:
         >>> _highest(np.array([4, 9, 3]), np.array([0, 2, 2, 3])).tolist()

@@ -1,4 +1,4 @@
-"""The index of keys that a walk over the documents fills: its arrays, which grow."""
+"""The index of keys that a walk fills: arrays that grow."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ __all__ = ["KeyIndex"]
 
 MOST_ROWS: Final = 1 << 32
 BYTES_AT_ONCE: Final = 1 << 29
-"""The index is asked for at once, up to so much: memory is taken when it is written to, and copying
-to a larger array would take it twice."""
+"""The size up to which the index is allocated at once: the system provides memory when it is
+written to, and a copy to a larger array would take it twice."""
 
 FIRST_ROOM: Final = 1 << 10
 
 PLACE_ENTRIES: Final = 8
-"""Entries that the place of a thread takes: a cache line, which no other thread writes."""
+"""The entries of a thread's place: a cache line that no other thread writes."""
 
 
 class KeyIndex:
-    """Documents under their keys, as kernels take them.
+    """Documents under their keys, in the arrays that kernels take.
 
     Args:
         documents: How many there are in all.
@@ -40,7 +40,7 @@ class KeyIndex:
     def __init__(
         self, documents: int, entry_words: int, spill: Spill | None, threads: int = 1
     ) -> None:
-        """Begin empty."""
+        """Start empty."""
         from neardup.kernels.similarity.postings import COLUMNS, PADDING, USED
 
         self._documents, self._spill = documents, spill
@@ -51,7 +51,7 @@ class KeyIndex:
         self.clear()
 
     def clear(self) -> None:
-        """Take all documents out; the arrays stay, and so does how many pairs were verified."""
+        """Remove all documents; the arrays and the count of verified pairs stay."""
         from neardup.kernels.similarity.join_arguments import Postings
         from neardup.kernels.similarity.postings import VERIFIED
 
@@ -61,30 +61,30 @@ class KeyIndex:
 
     @property
     def keys(self) -> int:
-        """The number of keys that were put in since the index was empty."""
+        """The number of keys added to the index since it was empty."""
         from neardup.kernels.similarity.postings import KEYS
 
         return int(self._used[KEYS])
 
     @property
     def verified(self) -> int:
-        """The number of candidates that were verified."""
+        """The number of verified candidates."""
         from neardup.kernels.similarity.postings import VERIFIED
 
         return int(self._used[VERIFIED])
 
     def place(self, thread: int) -> int:
-        """The entry for the current document of a thread; it moves when the arrays grow."""
+        """The entry of a thread's current document; it moves when the arrays grow."""
         return len(self._folds) - PLACE_ENTRIES * thread if thread else 0
 
     def add_verified(self, pairs: int) -> None:
-        """Count pairs that were verified without the index."""
+        """Count pairs verified without the index."""
         from neardup.kernels.similarity.postings import VERIFIED
 
         self._used[VERIFIED] += pairs
 
     def make_room(self, keys: int, most_keys: Callable[[], int]) -> None:
-        """Make room for a number of further keys.
+        """Grow the arrays for a number of further keys.
 
         Args:
             keys: That may be put in next.
@@ -119,7 +119,7 @@ class KeyIndex:
 
 
 def _longer(array: Any, used: int, length: int) -> Any:
-    """An array of `length` rows that begins with the first `used` of this one."""
+    """A copy of `length` rows that begins with the first `used` rows of an array."""
     longer = np.empty((length, array.shape[1]), array.dtype)
     longer[:used] = array[:used]
     return longer

@@ -1,4 +1,4 @@
-"""Measures of two sets, one row each: what is similar enough shares how much, at which sizes.
+"""The measures of two sets, one row each: their bounds on sizes and overlap at a threshold.
 
 Kernels have them in `kernels/similarity/measure_bounds.py`, by the same numbers. A new measure is a
 row here and a branch of each function there.
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 __all__ = ["MEASURES", "ROUNDING", "Measure"]
 
 ROUNDING: Final = 1e-9
-"""By this share bounds are looser than the threshold, for what their own rounding may lose."""
+"""The share by which bounds are looser than the threshold, to cover their own rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A measure of two sets by their sizes and what they share, and what a threshold implies.
+    """A similarity of two sets by their sizes and overlap, and its bounds at a threshold.
 
     Args:
         number: As kernels take it.
@@ -45,12 +45,12 @@ class Measure:
         return self.size_ratio(1.0) > 0
 
     def stored_ratio(self, similarity: float) -> float:
-        """The share of a set's features, about, that an index does not look up for larger ones."""
+        """The approximate share of a set's features not looked up for larger sets."""
         ratio = self.size_ratio if self.bounds_sizes else self.equal_overlap
         return ratio(similarity)
 
     def equal_overlap(self, similarity: float) -> float:
-        """The share of their features that two sets of one size have in common at a threshold."""
+        """The share of their features that two sets of equal size have in common at a threshold."""
         return float(self.overlap(similarity, 1.0, 1.0))
 
 
@@ -81,4 +81,4 @@ MEASURES: Final = {
         score=lambda shared, a, b: 2 * shared / (a + b),
     ),
 }
-"""By the names that users give."""
+"""The measures by their public names."""

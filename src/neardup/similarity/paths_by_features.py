@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 __all__ = ["paths_by_features"]
 
 CHUNK_FEATURES: Final = 1 << 20
-"""Keys are chosen for documents of about this many features at a time."""
+"""The approximate number of features for which keys are chosen at a time."""
 STEPS_AT_ONCE: Final = 1 << 12
-"""Documents that the walk takes before an interrupt is looked for."""
+"""The number of documents between two checks for an interrupt."""
 BYTES_A_FEATURE: Final = 16
-"""Of a copy of features, and the counts of them."""
+"""The bytes of a feature's copy and its count."""
 
 
 def paths_by_features(
     sets: FeatureSets, kept_by: Any, score: Any, match: Match, workers: int | None = None
 ) -> Any:
-    """Find for each dropped document one that it matches, on a shortest path to the kept one.
+    """The next document on a shortest path from each dropped document to the kept one.
 
     Args:
         sets: The documents.
@@ -68,7 +68,7 @@ def paths_by_features(
 
 
 def _by_first_step(sets: FeatureSets, kept_by: Any, score: Any, match: Match) -> tuple[Any, Any]:
-    """Dropped documents that match their kept one, and that do not, of groups that have both."""
+    """Dropped documents that match their kept one, and the others, of groups with both."""
     dropped = kept_by != np.arange(len(kept_by))
     near = dropped & (score >= match.similarity)
     if match.distance is not None:
@@ -81,7 +81,7 @@ def _by_first_step(sets: FeatureSets, kept_by: Any, score: Any, match: Match) ->
 
 
 class _Walk:
-    """The walk outwards, group by group; it writes `via`."""
+    """The walk outwards from kept documents, group by group; it writes `via`."""
 
     def __init__(
         self, sets: FeatureSets, kept_by: Any, far: Any, via: Any, match: Match, workers: int
@@ -101,7 +101,7 @@ class _Walk:
         )  # fmt: skip
 
     def first_equal(self, documents: Any) -> Any:
-        """For each of some documents, ascending, the first of its group with equal features."""
+        """The first document of the group with equal features, for each of some documents."""
         from neardup.kernels.paths import set_hashes
 
         parts = self._chunks(documents)
@@ -120,12 +120,12 @@ class _Walk:
         return first
 
     def most_keys(self) -> Any:
-        """Under how many keys each document is put at most; int64 (n,)."""
+        """The most keys of each document; int64 (n,)."""
         sizes = np.diff(self._input.offsets)
         return np.where(self._far, self._match.prefixes(sizes), 0)
 
     def reach(self, documents: Any) -> None:
-        """Walk through whole groups, of which these documents, ascending, are looked up."""
+        """Walk through whole groups, in which these ascending documents are looked up."""
         from neardup.kernels.paths import first_steps, further_steps
 
         rarity = self._rarity(documents)
@@ -153,7 +153,7 @@ class _Walk:
         return (frozen(documents[begin:end]) for begin, end in cut(sizes, CHUNK_FEATURES))
 
     def _rarity(self, documents: Any) -> Rarity:
-        """Counts of the features that these documents have, or all where these are too many."""
+        """The document frequencies of these documents' features, or of all if these are many."""
         from neardup.kernels.similarity.join_arguments import Rarity
         from neardup.kernels.similarity.rare_keys import MOST
 
@@ -175,7 +175,7 @@ class _Walk:
         return rare_keys(documents, self._sets, rarity, self._condition)
 
     def _meeting(self, documents: Any, keys: Keys) -> Meeting:
-        """Documents under their keys, and an empty queue."""
+        """The index of documents by their keys, and an empty queue."""
         from neardup.kernels.paths import Meeting, Queue, name_keys, under_names
 
         owners = np.repeat(documents, np.diff(keys.offsets))

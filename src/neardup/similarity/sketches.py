@@ -1,4 +1,4 @@
-"""Lengths of the exact search's sketches: enough to tell strangers apart, and no longer.
+"""Lengths of the exact search's sketches: long enough to tell unlike documents apart.
 
 A sketch of N bits has the parities of the features that are hashed to each. Of two documents that
 differ in D features about N / 2 (1 - exp(-2 D / N)) bits differ, and never more than D. So a short
@@ -23,15 +23,16 @@ FEATURES_A_WORD: Final = 4
 """The mean number of features for each word of a sketch, which takes a quarter of their space."""
 DEVIATIONS: Final = 3
 NARROW_DEVIATIONS: Final = 2
-"""From which on one word tells enough. (Measured: four are worth it at 0.8, not at 2.4.)"""
+"""The deviations from which one word suffices. (Measured: four are worth it at 0.8, not at 2.4.)"""
 WIDE_DEVIATIONS: Final = 1
-"""From which on four words do. (Measured: they are worth it at 1.5, not at 0.6.)"""
+"""The deviations from which four words suffice. (Measured: they are worth it at 1.5, not at 0.6.)
+"""
 LEAST_LOOKS: Final = 20
-"""Looks for each key that is put in the index, from which on wide entries are worth their room."""
+"""The looks for each key in the index from which wide entries are worth their memory."""
 
 
 def sketch_words(sizes: Any, match: Match, most_bytes: int) -> int:
-    """The 64-bit words of a sketch: LEAST_SKETCH_WORDS, or a power of two from 16 up.
+    """The number of 64-bit words in a sketch: LEAST_SKETCH_WORDS, or a power of two from 16 up.
 
     As many as tell documents that share half of what is needed from similar ones, at the size of
     the documents that most features are in; fewer where they would take too much memory.
@@ -58,7 +59,7 @@ def sketch_words(sizes: Any, match: Match, most_bytes: int) -> int:
 
 
 def entry_words(sizes: Any, match: Match, looks: float) -> int:
-    """The words of the sketch in each entry of the index: 1 or WIDE_WORDS.
+    """The number of sketch words in each entry of the index: 1 or WIDE_WORDS.
 
     Wide ones where one word does not tell strangers from similar documents, but WIDE_WORDS do, and
     they are looked at so often that this is worth their room. Not by containment: bits that differ
@@ -78,13 +79,13 @@ def entry_words(sizes: Any, match: Match, looks: float) -> int:
 
 
 def _typical(sizes: Any, match: Match) -> tuple[float, float]:
-    """The size that most features are in, and what share of it two similar documents have."""
+    """The size of set that holds most features, and the share that two such sets have in common."""
     size = float((sizes.astype(float) ** 2).sum()) / float(sizes.sum())
     return size, match.kind.equal_overlap(match.similarity)
 
 
 def _deviations(bits: int, size: float, needed: float) -> float:
-    """Standard deviations by which the sketches of strangers are apart beyond those of matches.
+    """Standard deviations between sketches of unlike documents and of matches.
 
     Strangers share half of what is needed. Standard deviations are those of the number of bits.
     """
@@ -93,6 +94,6 @@ def _deviations(bits: int, size: float, needed: float) -> float:
 
 
 def _missing_deviations(bits: int, size: float, needed: float) -> float:
-    """As `_deviations`, of the features of one document that the union of another has no bit of."""
+    """Standard deviations between unlike documents and matches, of bits that a sketch lacks."""
     missing = (1 - needed / 2) * size * math.exp(-size / bits)
     return (missing - (1 - needed) * size) / (math.sqrt(size) / 2)

@@ -1,4 +1,4 @@
-"""Similarity mode in little memory: the index is cut in parts, which wait on disk for their turn.
+"""Similarity mode in little memory: the index is split into parts, which wait on disk.
 
 The flow: choose each document's keys and write them down by parts of the hash range; unite similar
 documents part by part, with the index of one part in memory; then decide within the groups. A pair
@@ -37,10 +37,10 @@ __all__ = [
 ]
 
 BYTES_A_KEY: Final = 200
-"""Of memory, for each key of an index: its posting, slots, and what it is sifted with."""
+"""The memory of each key of an index: its posting, slots, and sieve."""
 
 KEYS_A_PART: Final = 1 << 17
-"""Of which the slots that sift them stay near the processor."""
+"""The most keys of a part, so that the slots of its sieve stay in the processor's cache."""
 
 MOST_PARTS_LOG2: Final = 12
 _RECORD_BYTES: Final = 16
@@ -48,7 +48,7 @@ _RECORD_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Spill:
-    """The limit at which an index is split into parts, and the folder where they wait.
+    """The limit at which an index is split, and the folder of its parts.
 
     Args:
         limit: Bytes that the index may take.
@@ -64,7 +64,7 @@ class Spill:
         return max(1, self.limit // BYTES_A_KEY)
 
     def parts(self, keys: int) -> int:
-        """The number of parts of an index, by its number of keys; a power of two.
+        """The number of parts for an index with a number of keys; a power of two.
 
         Example:
             >>> Spill(1 << 30).parts(1000), Spill(1 << 20).parts(100_000)
@@ -77,7 +77,7 @@ class Spill:
 
 
 class KeyFile:
-    """Keys of documents, written in the order of the documents, read again part by part.
+    """The keys of documents in a file, written in document order and read part by part.
 
     Args:
         parts: How many, a power of two.
@@ -93,7 +93,7 @@ class KeyFile:
     """
 
     def __init__(self, parts: int, tmp: str | None = None) -> None:
-        """Begin empty; FileError if the disk is full."""
+        """Create an empty file; FileError if the disk is full."""
         self._bits = parts.bit_length() - 1
         self._tmp = tmp
         self._extents: list[tuple[int, Any]] = []
@@ -101,14 +101,14 @@ class KeyFile:
         self._file = temporary_file(tmp, "postings", buffering=0)
 
     def by_part(self, documents: Any, keys: Keys) -> tuple[Any, Any]:
-        """Bring the keys of documents (int64) in the order of their parts; for `add`."""
+        """The keys of documents (int64) in the order of their parts, as `add` takes them."""
         from neardup.kernels.similarity.join_parts import keys_by_part
 
         ends = np.zeros(1 << self._bits, np.int64)
         return keys_by_part(documents, keys, self._bits, ends), ends
 
     def add(self, records: Any, ends: Any) -> None:
-        """Write what `by_part` gave, of documents that were not added before.
+        """Append keys from `by_part`, of documents not added before.
 
         Raises:
             FileError: If the disk is full.
@@ -122,7 +122,7 @@ class KeyFile:
         self._records += len(records)
 
     def part(self, number: int, forest: Any) -> tuple[Any, Any, Any, Any]:
-        """The keys of a part that can still unite documents, in the order of `add`; in any thread.
+        """The keys of a part that can still unite documents, as `add` got them; for any thread.
 
         Args:
             number: Which part, from 0.
@@ -162,7 +162,7 @@ class KeyFile:
 
 
 def joined_parts(parts: Iterable[Any], first: int, most: int) -> Iterator[tuple[Any, Keys]]:
-    """Put the keys of parts together, as many as were asked for: twice as many each time.
+    """The keys of several parts together, twice as many parts each time.
 
     Small ones come first, so that what they unite is left out of those that are sifted later.
 
@@ -202,7 +202,7 @@ def _joined(parts: list[Any], make: Callable[..., Keys]) -> tuple[Any, Keys]:
 
 
 def small_groups(labels: Any, order: Any, most: int) -> tuple[Any, Any, Any]:
-    """Separate the groups of two to `most` documents from larger ones.
+    """The groups of two to `most` documents, and the documents of larger groups.
 
     Args:
         labels: int64 (n,): the group of each document, named by one of its documents.
@@ -226,7 +226,7 @@ def small_groups(labels: Any, order: Any, most: int) -> tuple[Any, Any, Any]:
 
 
 def batches_of_groups(labels: Any, order: Any, sizes: Any, limit: int) -> Iterator[Any]:
-    """Put whole groups of several documents together, as long as they are small enough.
+    """Batches of whole groups of several documents, as large as memory allows.
 
     Args:
         labels: int64 (n,): the group of each document, named by one of its documents.

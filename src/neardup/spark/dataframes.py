@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["dedup", "fingerprints", "in_order", "pairs", "similar_pairs"]
 
 SAMPLED_OF_RANGE: Final = 64
-"""Ids of each range that choose where it ends."""
+"""The sampled ids of each range that decide where it ends."""
 ORDER: Final = "neardup.order"
 FIRST_TEXTS: Final = 100
 _INTEGERS: Final = {"tinyint", "smallint", "int", "bigint"}
@@ -322,7 +322,7 @@ def _documents(
 
 
 def _measured(df: Frame, choice: Choice) -> str:
-    """The column that decides the priority: dates as they are, and what is compared as numbers.
+    """The column that decides the priority: dates unchanged, other values as numbers.
 
     Raises:
         UsageError: If it has another type.
@@ -428,7 +428,7 @@ def _bounds(engine: Engine, keys: Frame, columns: list[str], count: int) -> pa.T
 
 
 def _cut(keys: Frame, bounds: pa.Table, columns: list[str]) -> Frame:
-    """The rows, each with the `part` that it is in."""
+    """The rows, each with its `part`."""
     return keys.crossJoin(keys.sparkSession.createDataFrame(bounds)).where(
         f"(part = 0 OR NOT {_before('low', columns)})"
         f" AND (part = {len(bounds) - 1} OR {_before('high', columns)})"

@@ -35,7 +35,7 @@ MOST_HALVINGS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The documents (DOCUMENTS), and for those that match any: who is kept for them.
+    """The documents (DOCUMENTS), and the kept document of each that matches any.
 
     `decided` has number, kept_by, label, via, distance and similarity; the last two are null but
     for dropped ones. `via` is kept_by but for policy "components".
@@ -48,7 +48,7 @@ class Decision:
 def decide(
     engine: Engine, documents: Frame, settings: Settings, past: Frame | None = None
 ) -> Decision:
-    """Decide about DOCUMENTS that were kept; those of `past`, if given, came before them."""
+    """Decide about DOCUMENTS, a kept frame; those of `past`, if any, came before them."""
     engine.fit(documents if past is None else documents.unionByName(past))
     copies = _copies(engine, documents, settings)
     standing = documents.where("octet_length(codes) > 0")
@@ -124,7 +124,7 @@ def _copies(engine: Engine, documents: Frame, settings: Settings) -> Frame:
 
 
 def _edges(engine: Engine, matches: Matches, settings: Settings, *, has_past: bool) -> Frame:
-    """The matches that decide: all, or of a document that is dropped soon only that one."""
+    """The matches that decide: all, or only one for a document that is dropped soon."""
     edges: list[Frame] = []
     rest: Frame | None = None
     if has_past:
@@ -143,7 +143,7 @@ def _edges(engine: Engine, matches: Matches, settings: Settings, *, has_past: bo
 def _in_waves(
     engine: Engine, matches: Matches, settings: Settings, rest: Frame | None, edges: list[Frame]
 ) -> Frame | None:
-    """Decide about the first documents while heavy keys bring too many pairs.
+    """Decide about the first documents, as long as heavy keys bring too many pairs.
 
     Gives the numbers that are left; None for all.
     """
@@ -172,7 +172,7 @@ def _wave(
     block: Frame,
     edges_so_far: list[Frame],
 ) -> Frame:
-    """Decide about a block, and what its kept documents drop; gives the numbers left."""
+    """Decide about a block, and what its kept documents drop; returns the remaining numbers."""
     edges = engine.keep(matches.among(block), "wave", measuring.EDGES)
     columns = ("left", "right", "left_score", "right_score", "distance", "similarity")
     links = edges.selectExpr(*columns, "false AS equal")
@@ -193,7 +193,7 @@ def _wave(
 
 
 def _levels(engine: Engine, documents: Frame, settings: Settings, rest: Frame | None) -> Frame:
-    """The number of halvings, by priority, after which each document is left out: 0 at least.
+    """The number of halvings by priority after which each document is left out; at least 0.
 
     The places come from a sample, which depends on the documents alone.
     """
@@ -208,14 +208,14 @@ def _levels(engine: Engine, documents: Frame, settings: Settings, rest: Frame | 
 
 
 def _first(engine: Engine, edges: Frame, settings: Settings) -> Frame:
-    """The edge of each document to its first leader, of EDGES with leaders; kept."""
+    """The first edge from a leader to each document, of EDGES with leaders; kept."""
     step = partial(decide_components.first_leaders, keep=settings.keep)
     to = Route(decide_components.by_right, decide_components.SENT)
     return engine.step(edges, step, measuring.EDGES, to=to, keep="first")
 
 
 def _less(engine: Engine, numbers: Frame, edges: Frame) -> Frame:
-    """The numbers less those that an edge drops; kept."""
+    """The numbers without those that an edge drops; kept."""
     gone = edges.selectExpr("right AS number")
     rest = numbers.select("number").join(gone, "number", "left_anti")
     return engine.keep(rest, "rest", "number long")

@@ -23,12 +23,12 @@ __all__ = ["line_of", "stderr_held", "worker_errors"]
 
 _MOST_LINES: Final = 1000
 _SETTLE_SECONDS: Final = 0.1
-"""Seconds in which the last lines of a start arrive."""
+"""The seconds in which the last lines of a start arrive."""
 _STANDARD_ERROR: Final = 2
 _RAISED: Final = re.compile(
     r"neardup\.errors\.(NeardupError|DataError|UsageError|RecipeError|FileError): ([^\n]+)"
 )
-"""An error of a worker in an engine's report."""
+"""The error of a worker in an engine's report."""
 
 
 @contextmanager
@@ -71,7 +71,7 @@ def stderr_held() -> Iterator[list[str]]:
 
 
 def line_of(message: object) -> str:
-    """An engine's message in one line: what a worker raised, if it is there, not who called it.
+    """An engine's message in one line: the error of a worker, if there is one, without its callers.
 
     Example:
         >>> line_of(RuntimeError(f"An error occurred while calling o1.go.{os.linesep}: no room"))
@@ -85,7 +85,7 @@ def line_of(message: object) -> str:
 
 @contextmanager
 def worker_errors() -> Iterator[None]:
-    """Turn the failure of a worker into the error that it raised, in one line."""
+    """A context that turns the failure of a worker into the error it raised, in one line."""
     try:
         yield
     except NeardupError:
@@ -106,7 +106,7 @@ def worker_errors() -> Iterator[None]:
 
 
 def _raise_interrupt(error: BaseException | None) -> None:
-    """Raise the interrupt that an error followed: PySpark tells an engine of it that has ended."""
+    """Raise the interrupt that preceded an error: PySpark calls an engine that has ended."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             raise error

@@ -1,4 +1,4 @@
-"""The engine: Sail in this process, Spark in this process, or a cluster by its address."""
+"""Engines: Sail in this process, Spark in this process, or a cluster by its address."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["Frame", "Session", "check_master", "mapped", "open_session"]
 
 
 class Frame(Protocol):
-    """The used interface of PySpark's DataFrame, classic or Connect: two classes without a base."""
+    """The part of PySpark's DataFrame that is used, for its classic and its Connect class."""
 
     columns: list[str]
     schema: Any
@@ -38,86 +38,87 @@ class Frame(Protocol):
     write: Any
 
     def collect(self) -> list[Any]:
-        """Rows, here."""
+        """The rows as a list."""
 
     def count(self) -> int:
         """The number of rows."""
 
     def crossJoin(self, other: Frame) -> Frame:  # noqa: N802
-        """Every row with every row."""
+        """All pairs of rows."""
 
     def distinct(self) -> Frame:
-        """Each row once."""
+        """Distinct rows."""
 
     def drop(self, *names: str) -> Frame:
-        """Less columns."""
+        """The frame without some columns."""
 
     def dropDuplicates(self, subset: list[str]) -> Frame:  # noqa: N802
-        """One row for each value."""
+        """One row for each value of some columns."""
 
     def groupBy(self, name: str) -> Any:  # noqa: N802
-        """Groups of rows."""
+        """The rows in groups."""
 
     def join(self, other: Frame, on: str, how: str = "inner") -> Frame:
-        """Rows of both with the same value."""
+        """The joined rows of both frames."""
 
     def limit(self, num: int) -> Frame:
-        """First rows."""
+        """The first rows."""
 
     def mapInArrow(self, func: Worker, schema: Any) -> Frame:  # noqa: N802
-        """Rows that a function gives."""
+        """The rows that a function returns."""
 
     def orderBy(self, *names: str) -> Frame:  # noqa: N802
-        """Rows in order."""
+        """The rows in order."""
 
     def repartition(self, parts: int, *names: str) -> Frame:
-        """Rows brought together."""
+        """The rows in new partitions."""
 
     def select(self, *names: str) -> Frame:
-        """Columns."""
+        """Some columns."""
 
     def selectExpr(self, *expressions: str) -> Frame:  # noqa: N802
-        """Columns as SQL says them."""
+        """Columns by SQL expressions."""
 
     def toArrow(self) -> pa.Table:  # noqa: N802
-        """Rows, here, as a table."""
+        """The rows as an Arrow table."""
 
     def unionByName(self, other: Frame) -> Frame:  # noqa: N802
-        """Rows of both."""
+        """The rows of both frames."""
 
     def where(self, condition: str) -> Frame:
         """The rows that meet a condition."""
 
     def withColumnRenamed(self, existing: str, new: str) -> Frame:  # noqa: N802
-        """Another name."""
+        """The frame with a renamed column."""
 
     def withMetadata(self, name: str, metadata: dict[str, Any]) -> Frame:  # noqa: N802
-        """Something said of a column."""
+        """The frame with metadata of a column."""
 
 
 class Session(Protocol):
-    """The used interface of PySpark's session, classic or Connect."""
+    """The part of PySpark's session that is used, for its classic and its Connect class."""
 
     read: Any
     conf: Any
 
     def createDataFrame(self, data: Sequence[Any] | pa.Table, schema: str = ...) -> Frame:  # noqa: N802
-        """Make a frame of rows."""
+        """A frame of some rows."""
 
 
 _MODES: Final = (
     "SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_API_MODE",
 )  # fmt: skip
-"""Environment variables by which PySpark is a client or Spark itself."""
+"""Environment variables that make PySpark a client or Spark itself."""
 
 LAST_WORDS: Final = 0.2
-"""Seconds in which what a process said before it ended arrives."""
+"""The seconds in which the last output of an ended process arrives."""
 PATIENCE: Final = 10.0
-"""Seconds until a server must answer."""
+"""The seconds within which a server must answer."""
 TRIES_HERE: Final = 3
-"""In a second: Sail, in this process, ends as soon as the process is interrupted, and for good."""
+"""The attempts for Sail in this process, one second: it ends for good once the process is
+interrupted."""
 RETRIES: Final = 5
-"""Attempts of a client to reach a lost engine: half a minute in all, not ten minutes."""
+"""The attempts of a client to reach a lost engine: half a minute in all, instead of ten minutes."""
 CONNECT_PORT: Final = 15002
 
 _MASTER: Final = re.compile(
@@ -131,7 +132,7 @@ HINT: Final = (
 
 
 def check_master(master: str) -> None:
-    """Refuse an engine that is not there, before anything is read.
+    """Refuse an engine that is not available, before anything is read.
 
     Raises:
         UsageError: For an unknown master, a missing package, or missing Java.
@@ -199,14 +200,14 @@ def open_session(master: str = "sail") -> Iterator[Any]:
 
 
 def mapped(frame: Frame, step: Worker, schema: Any) -> Frame:
-    """`frame.mapInArrow`, in the mode of the frame's own session, if there are several."""
+    """The result of `frame.mapInArrow` in the mode of the frame's own session."""
     is_client = type(frame).__module__.startswith("pyspark.sql.connect")
     with _mode(is_client=is_client):
         return frame.mapInArrow(partial(_in_one_line, step=step), schema)
 
 
 def _in_one_line(batches: Iterable[pa.RecordBatch], step: Worker) -> Iterator[pa.RecordBatch]:
-    """The step's batches; on the workers an error becomes one line, whatever names are in it.
+    """The batches of a step; on workers an error becomes one line, whatever names it has.
 
     The engines tell of an error in a report of many lines, of which we read its own again.
     """
@@ -218,7 +219,7 @@ def _in_one_line(batches: Iterable[pa.RecordBatch], step: Worker) -> Iterator[pa
 
 @contextmanager
 def _mode(*, is_client: bool) -> Iterator[None]:
-    """Let PySpark be a client, or Spark itself, whatever another session made of it; then restore.
+    """A context in which PySpark is a client, or Spark itself, whatever other sessions use.
 
     A client's session leaves its mode in the environment, where Spark itself, in this process or
     one that it starts, finds it and refuses to start.
@@ -273,12 +274,12 @@ def _started(master: str) -> tuple[Any, Any]:
 
 
 def _no_traceback(record: logging.LogRecord) -> bool:
-    """Leave out how Ctrl-C looks from inside of py4j."""
+    """A context that suppresses py4j's traceback of Ctrl-C."""
     return not record.getMessage().startswith("KeyboardInterrupt while sending command")
 
 
 def _check_answer(url: str) -> None:
-    """Knock where engines try again for many minutes; of several masters one must answer."""
+    """Connect once before engines retry for many minutes; one of several masters must answer."""
     failed = None
     for each in url.partition("://")[2].partition("/")[0].split(","):
         host, _, port = each.rpartition(":") if ":" in each else (each, "", "")
@@ -291,7 +292,7 @@ def _check_answer(url: str) -> None:
 
 
 def _connected(url: str, tries: int) -> Any:
-    """A session; `tries` is how often it tries again to reach its server."""
+    """A session; `tries` is the number of attempts to reach its server."""
     from pyspark.sql import SparkSession
     from pyspark.sql.connect.client.retries import DefaultPolicy
 

@@ -1,4 +1,4 @@
-"""Documents that came before: a DataFrame of texts, or an index as a Parquet file."""
+"""The reference set on Spark: a DataFrame of texts, or an index exported as a Parquet file."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def export_index(index: str | PathLike[str], path: str | PathLike[str]) -> int:
 
 
 def write_past(reference: ReferenceIndex, recipe: Recipe, path: str) -> int:
-    """Write the documents of an index as SCHEMA; some are held at a time.
+    """Write the documents of an index as SCHEMA, a number of them at a time.
 
     Raises:
         UsageError: As `export_index`.
@@ -121,7 +121,7 @@ def _codes_of(documents: Any, recipe: Recipe) -> pa.Array:
 
 @suggests_names
 def import_index(path: str | PathLike[str], index: str | PathLike[str], distance: int = 3) -> int:
-    """Make a durable index of a file that `export_index` wrote.
+    """Make a durable index from a file of `export_index`.
 
     Args:
         path: The file.
@@ -160,7 +160,7 @@ def import_index(path: str | PathLike[str], index: str | PathLike[str], distance
 
 
 def question_of_file(path: str) -> Question | None:
-    """The question of the index that a file was exported from; None of one by distance.
+    """The question of the exported index in a file; None for an index by distance.
 
     Raises:
         DataError, FileError, RecipeError: As `metadata_of`.
@@ -172,7 +172,7 @@ def question_of_file(path: str) -> Question | None:
 
 
 def past_of_file(engine: Engine, path: str, rule: Rule) -> tuple[Frame, Frame]:
-    """Read a file of `export_index`: (number, id), and DOCUMENTS.
+    """The rows (number, id) of a file of `export_index`, and its DOCUMENTS.
 
     The file is read once before, here: an engine does not look at its checksums.
 
@@ -199,7 +199,7 @@ def past_of_file(engine: Engine, path: str, rule: Rule) -> tuple[Frame, Frame]:
 
 
 def past_to_documents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Make rows of `place`, `codes` and `features` DOCUMENTS; features in ascending order."""
+    """The DOCUMENTS of rows of `place`, `codes` and `features`; features ascending."""
     for batch in batches:
         count = len(batch)
         features, ends = flat(batch.column("features").fill_null(b""))
@@ -216,7 +216,7 @@ def past_to_documents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 
 def numbered_past(numbered: Frame, documents: Frame) -> tuple[Frame, Frame]:
-    """Let documents of a DataFrame (`number` and `id`; DOCUMENTS) have come before."""
+    """A DataFrame's documents (`number` and `id`; DOCUMENTS) as a reference set."""
     ids = numbered.selectExpr(f"number + {PAST} AS number", "id")
     columns = [name.split()[0] for name in DOCUMENTS.split(", ")]
     renumbered = documents.selectExpr(*(

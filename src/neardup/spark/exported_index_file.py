@@ -1,4 +1,4 @@
-"""The Parquet file of an index's documents: its columns, what it says of itself, its checksums.
+"""The Parquet file of an index's documents: its columns, metadata and checksums.
 
 The file has `place` (long, from the first that was added), `id`, `codes` and `features` (uint64s as
 bytes, little-endian; features are null where the index keeps none). Its metadata have the recipe,
@@ -47,7 +47,7 @@ WORD_BYTES: Final = 8
 
 
 class PastWriter:
-    """Writes such a file.
+    """A writer of files of exported documents.
 
     Args:
         file: Open for writing, in binary.
@@ -59,7 +59,7 @@ class PastWriter:
     """
 
     def __init__(self, file: Any, recipe: Recipe, more: Mapping[bytes, bytes]) -> None:
-        """Write the head."""
+        """Write the header."""
         self._description = {RECIPE: recipe.to_json().encode(), BITS: b"%d" % recipe.bits, **more}
         self._schema, self._sums = SCHEMA.with_metadata(self._description), _Sums()
         self._writer = pq.ParquetWriter(
@@ -68,7 +68,7 @@ class PastWriter:
         self.rows = 0
 
     def write(self, ids: pa.Array, codes: pa.Array, features: pa.Array) -> None:
-        """Write rows: strings, and binary cells of uint64s."""
+        """Write rows: ids as strings, and binary cells of uint64 values."""
         places = pa.array(np.arange(self.rows, self.rows + len(ids)))
         columns = [places, ids, codes, features]
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
@@ -77,18 +77,18 @@ class PastWriter:
         self.rows += len(batch)
 
     def close(self) -> None:
-        """Write the checksums and the end."""
+        """Write the checksums and the footer."""
         seal = {"told": _sum_of(self._description), **self._sums.as_dict()}
         self._writer.add_key_value_metadata({SEAL.decode(): json.dumps(seal)})
         self._writer.close()
 
     def abandon(self) -> None:
-        """Write nothing more: the file is going to be removed."""
+        """Stop writing; the file is going to be removed."""
         self._writer.is_open = False
 
 
 class _Sums:
-    """Checksums of rows of SCHEMA that pass by in order."""
+    """Checksums of consecutive rows of SCHEMA."""
 
     def __init__(self) -> None:
         self._columns = {name: ColumnSum() for name in SCHEMA.names[1:]}
@@ -132,7 +132,7 @@ def metadata_of(path: str) -> tuple[Recipe, dict[bytes, bytes]]:
 
 
 def past_batches(path: str) -> Iterator[pa.RecordBatch]:
-    """The rows of such a file, of SCHEMA, in order.
+    """The rows of an exported index's file, of SCHEMA, in order.
 
     Raises:
         FileError: If it cannot be read.
@@ -156,13 +156,13 @@ def past_batches(path: str) -> Iterator[pa.RecordBatch]:
 
 
 def check_past(path: str) -> None:
-    """Read all of such a file; raises as `past_batches`."""
+    """Read an exported index's file to its end; raises as `past_batches`."""
     for _ in past_batches(path):
         pass
 
 
 def _fault(batch: pa.RecordBatch, recipe: Recipe, first: int) -> str:
-    """The fault of rows, the first of which has this place; empty if there is none."""
+    """The fault of rows, the first of which has this place; empty without a fault."""
     places = batch.column("place")
     if not places.equals(pa.array(np.arange(first, first + len(batch)))):
         return f"the places of the rows from {first:,} on are wrong"
@@ -183,7 +183,7 @@ def _cell_bytes(column: pa.Array) -> Any:
 
 
 def _seal_of(path: str, metadata: dict[bytes, bytes]) -> dict[str, Any] | None:
-    """The checksums; None in a file of before."""
+    """The checksums in a file's metadata; None for a file of an earlier version."""
     if SEAL not in metadata:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Transitive groups by similarity: matches until the groups are known, then groups as a whole.
+"""Transitive groups by similarity: matches until the groups are known, then whole groups.
 
 In a round a document meets some of the others under each of its keys, less those that it is in a
 group with. What matches is united, and the next round has more for those keys that had more. So a
@@ -77,7 +77,7 @@ def _members(engine: Engine, matches: Matches, copies: Frame) -> Frame:
 
 
 def _labels(engine: Engine, matches: Matches) -> Frame:
-    """The first of its group, as `label`, for each `number` of a document that matches others."""
+    """The first document of its group, as `label`, for each `number` that matches others."""
     seen, most, labels, edges = 0, engine.limits.others, None, None
     while True:
         matching, has_more = matches.some(labels, seen, most)
@@ -92,7 +92,7 @@ def _labels(engine: Engine, matches: Matches) -> Frame:
 
 
 def _copied(decisions: Frame, copies: Frame) -> Frame:
-    """DECISIONS of copies: those of the documents that stand for them."""
+    """DECISIONS of copies, taken from the documents that stand for them."""
     own = copies.selectExpr("number AS copy", "stands", "score AS copy_score")
     both = own.join(decisions.withColumnRenamed("number", "stands"), "stands")
     return both.selectExpr(
@@ -105,7 +105,7 @@ def _copied(decisions: Frame, copies: Frame) -> Frame:
 def _large(
     engine: Engine, matches: Matches, own: Frame, copies: Frame, settings: Settings
 ) -> Frame:
-    """DECISIONS of a group that is too large for one task, from all its matches."""
+    """DECISIONS of a group too large for one task, from all its matches."""
     numbers = engine.keep(own, "large", "number long, lowest long")
     (row,) = numbers.selectExpr("min(lowest) AS label").collect()
     columns = ("left", "right", "left_score", "right_score", "distance", "similarity")

@@ -120,7 +120,7 @@ def dedup_files(
 
 @contextmanager
 def work_folder(folder: str, place: Place) -> Iterator[str]:
-    """A folder for what is written between the steps."""
+    """A context with a folder for files written between the steps."""
     if place.tmp is None:
         yield f"{folder}/work"
         return
@@ -133,7 +133,7 @@ def _past_path(folder: str) -> str:
 
 
 def _ship_index(against: str, rule: Rule, choice: Choice, read: ReadOptions, path: str) -> None:
-    """Write the index's documents where the workers see them."""
+    """Write the documents of an index to a file that the workers see."""
     reference = ReferenceIndex(Against(against), rule, choice, read)
     try:
         write_past(reference, rule.recipe, path)
@@ -162,7 +162,7 @@ def bytes_of(sources: Sequence[Source]) -> int:
 
 
 def parts_for(place: Place, nbytes: int) -> int:
-    """Partitions: of BYTES_A_PART of the inputs each; here two for each processor at least."""
+    """The number of partitions: one for each BYTES_A_PART; here at least two for each processor."""
     least = 2 * (os.cpu_count() or 1) if place.is_here else LEAST_PARTS
     return min(MOST_PARTS, max(least, -(-nbytes // BYTES_A_PART)))
 

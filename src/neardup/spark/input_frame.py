@@ -1,4 +1,4 @@
-"""The files of a run as a frame of documents, their counts, and what reading them has to say."""
+"""The files of a run as a frame of documents, with counts and messages of their reading."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COUNTED: Final = re.compile(r"((?:of )?)([\d,]+)( .*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The inputs of the workers.
+    """The inputs as the workers see them.
 
     Args:
         sources: The inputs.
@@ -88,7 +88,7 @@ def read_inputs(
 
 
 def frame_of_files(engine: Engine, sources: Sequence[Source]) -> tuple[Frame, int]:
-    """A row for each file that a task reads, as Inputs has them, and how many there are."""
+    """A row for each file that a task reads, as in Inputs, and the number of files."""
     rows = [(rank, *row) for rank, row in enumerate(file_rows(sources))]
     files = engine.session.createDataFrame(rows, f"rank long, {FILE}")
     return files.repartition(max(1, min(engine.parts, len(rows))), "rank"), len(rows)
@@ -118,7 +118,7 @@ def _counts_of(documents: Frame, choice: Choice) -> dict[str, int]:
 def notes_of(
     documents: Frame, sources: Sequence[Source], field: str | None = None
 ) -> tuple[list[str], list[str]]:
-    """The notes and the warnings of reading, a line each, in the order of the inputs.
+    """The notes and warnings of reading, one line each, in the order of the inputs.
 
     Args:
         documents: DOCUMENTS.
@@ -143,7 +143,7 @@ def notes_of(
 
 
 def _added(lines: list[str]) -> list[str]:
-    """Lines about parts of the text files, which are one input: their counts added, others once.
+    """Lines about parts of the text files, which are one input, with their counts added.
 
     Example:
         >>> _added(["2 files were read as x", "of 1,000 HTML texts", "3 files were read as x"])

@@ -63,7 +63,7 @@ def decontaminate_files(
     *,
     progress: Progress | None = None,
 ) -> ContaminationSummary:
-    """Write the documents that hold no question, as `neardup.pipeline.decontaminate_files` does.
+    """Write the documents without questions, as `neardup.pipeline.decontaminate_files` does.
 
     Args:
         paths: Files of records that all workers see; each is read by one task.
@@ -139,7 +139,7 @@ def decontaminate_files(
 
 
 def _collect(searched: Frame, findings: LeakFindings) -> tuple[int, int]:
-    """Take what was found, in the order of the inputs; how many bad records and bytes there are."""
+    """Collect findings in the order of the inputs; returns the numbers of bad records and bytes."""
     rejected = nbytes = 0
     for row in sorted(searched.collect(), key=lambda row: int(row["number"])):
         if row["number"] >= 0:
@@ -154,7 +154,7 @@ def _collect(searched: Frame, findings: LeakFindings) -> tuple[int, int]:
 
 
 def _check(outputs: CleanOutputs) -> None:
-    """Refuse what only one machine does."""
+    """Refuse options that only one machine supports."""
     for option in ("cut", "resume", "report"):
         if getattr(outputs, option) is not None:
             raise UsageError(f"--{option} requires --engine local: leave it out")

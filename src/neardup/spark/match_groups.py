@@ -1,4 +1,4 @@
-"""Components of the matches, and what is kept in each: at once, or in rounds where one is large.
+"""Components of matches, and the kept documents of each: at once, or in rounds for a large one.
 
 A component of more matches than one task takes is decided in rounds: by greedy keep a range of the
 priority order at a time, each against what was kept before; by components step by step outwards
@@ -57,14 +57,14 @@ def decided(engine: Engine, links: Frame, settings: Settings) -> Frame:
 
 
 def sampled(engine: Engine, frame: Frame, keep: str) -> list[tuple[float, int]]:
-    """At most SAMPLED pairs of score and number of a frame, the first in order first."""
+    """At most SAMPLED pairs of score and number of a frame, in order."""
     taken = engine.step(frame, rounds.sample, rounds.SAMPLE)
     rows = engine.step(taken, rounds.sample, rounds.SAMPLE, to="one").toArrow()
     return rounds.in_order(rows, keep)
 
 
 def _greedy(engine: Engine, links: Frame, count: int, settings: Settings) -> Frame:
-    """A range of the priority order at a time, each in one task: DECISIONS."""
+    """DECISIONS by greedy keep, one range of the priority order at a time, each in one task."""
     orient = partial(rounds.oriented, cuts=[], keep=settings.keep)
     own = links.where("NOT equal")
     sample = sampled(engine, engine.step(own, orient, rounds.RANGED), settings.keep)
@@ -87,7 +87,7 @@ def _greedy(engine: Engine, links: Frame, count: int, settings: Settings) -> Fra
 
 
 def _with_equal(links: Frame, gone: Frame) -> Frame:
-    """DECISIONS of all documents of links, of which some are dropped (DROPPED), and copies."""
+    """DECISIONS of all documents of links, of which DROPPED are dropped, and of copies."""
     ends = links.selectExpr("left AS number", "left_score AS score").unionByName(
         links.where("NOT equal").selectExpr("right AS number", "right_score AS score")
     )
@@ -109,7 +109,7 @@ def _with_equal(links: Frame, gone: Frame) -> Frame:
 
 
 def outwards(engine: Engine, links: Frame, label: int, settings: Settings) -> Frame:
-    """DECISIONS of a component, from the kept document outwards, one step of matches at a time."""
+    """DECISIONS of a component, from the kept document outwards, one step at a time."""
     first = partial(rounds.best, keep=settings.keep)
     best = engine.step(links, first, rounds.BEST)
     (kept,) = engine.step(best, first, rounds.BEST, to="one").collect()
@@ -149,7 +149,7 @@ def outwards(engine: Engine, links: Frame, label: int, settings: Settings) -> Fr
 
 
 def _labelled(engine: Engine, links: Frame) -> Frame:
-    """Give each link the first document of its component as `label`; checked.
+    """Links with the first document of their component as `label`; checked.
 
     Raises:
         NeardupError: If the ends of a link have different labels: the engine lost something.
@@ -160,7 +160,7 @@ def _labelled(engine: Engine, links: Frame) -> Frame:
 
 
 def stars(engine: Engine, links: Frame) -> Frame:
-    """Reduce links (`left`, `right`) to STARS, around the first document of each component.
+    """The STARS of links (`left`, `right`), around the first document of each component.
 
     Raises:
         NeardupError: As `_labelled`.
@@ -171,7 +171,7 @@ def stars(engine: Engine, links: Frame) -> Frame:
 
 
 def _checked(links: Frame, edges: Frame) -> tuple[Frame, Frame]:
-    """The STARS of links, and these with the `label` of their left end."""
+    """The STARS of links, and the links with the `label` of their left end."""
     left = edges.selectExpr("node AS left", "to AS left_to")
     right = edges.selectExpr("node AS right", "to AS right_to")
     named = links.join(left, "left", "left").join(right, "right", "left")

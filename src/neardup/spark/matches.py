@@ -1,4 +1,4 @@
-"""Matching documents: keys or blocks sent to tasks that a plan made from counts has cut.
+"""The matches of documents: keys or blocks go to tasks by a plan made from counts.
 
 By similarity: counts of features, keys under one order, pairs that share one, each measured where
 the features of both are sent. By distance: each fingerprint once for each block. Of a key or block
@@ -33,7 +33,7 @@ _NAMES: Final = [name.split()[0] for name in DOCUMENTS.split(", ")]
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Finds the matches among DOCUMENTS that stand for themselves, or some of them.
+    """The matches among DOCUMENTS that stand for themselves, or some of them.
 
     Args:
         engine: Where.
@@ -53,7 +53,7 @@ class Matches:
 
     @classmethod
     def of(cls, engine: Engine, documents: Frame, standing: Frame, settings: Settings) -> Matches:
-        """Choose the keys of documents, under one order for all; runs."""
+        """The matches of documents, whose keys are chosen under one order for all; runs."""
         if not settings.by_features:
             codes = engine.keep(standing.select(*_NAMES), "standing", DOCUMENTS)
             return cls(engine, documents, codes, codes, settings)
@@ -71,7 +71,7 @@ class Matches:
         return self._found(rows)
 
     def between(self, roles: Frame) -> Frame:
-        """The matches of leaders with other documents: EDGES, with the leader on the left.
+        """The matches of leaders with other documents: EDGES, leaders on the left.
 
         Args:
             roles: Of `number` and `leads`.
@@ -79,7 +79,7 @@ class Matches:
         return self._found(self.rows.join(roles, "number"))
 
     def some(self, labels: Frame | None, seen: int, most: int) -> tuple[Frame, bool]:
-        """The matches of documents of different labels, by similarity: at most some of a key.
+        """Matches of documents with different labels, by similarity: at most some of a key.
 
         Args:
             labels: Of `number` and `label`; a document without one has its own number. None: all.
@@ -104,7 +104,7 @@ class Matches:
         return self.engine.keep(edges, "some", measuring.EDGES), more
 
     def candidates_of(self, numbers: Frame | None = None) -> int:
-        """The most pairs that heavy keys alone would make, by similarity.
+        """The most pairs of heavy keys, by similarity.
 
         Keys that are not cut in pieces yet count as well, for 2^14 documents of one make 2^27
         pairs; cells that are as full as most, because light keys share them, do not.
@@ -165,7 +165,7 @@ class Matches:
 def measured(
     engine: Engine, pairs: Frame, documents: Frame, match: Match | None, measure: str
 ) -> Frame:
-    """Measure pairs where the documents that they name are sent: EDGES.
+    """The EDGES of pairs, measured where the features of their documents are sent.
 
     Args:
         engine: Where.

@@ -1,4 +1,4 @@
-"""Publishing: folders for the workers until all is done, and one moment for all outputs."""
+"""Publishing: outputs wait in folders of the workers, and appear at one moment."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def kinds_of(outputs: Outputs, choice: Choice) -> tuple[str, ...]:
 
 
 def check_outputs(sources: Sequence[Source], outputs: Outputs, written: OutputSet) -> None:
-    """Refuse what could not be written, before anything is read.
+    """Refuse outputs that could not be written, before anything is read.
 
     Raises:
         UsageError: For outputs of one machine only, or a folder that is there.
@@ -90,7 +90,7 @@ def check_outputs(sources: Sequence[Source], outputs: Outputs, written: OutputSe
 
 @contextlib.contextmanager
 def staging(outputs: Outputs, place: Place) -> Iterator[str]:
-    """A folder that all workers see, which goes with whatever is left in it.
+    """A context with a folder that all workers see, removed at its end with its content.
 
     On a disk it is next to the outputs, so that the kept files need one rename. What goes to
     URIs waits in the place's own folder for its upload.
@@ -124,7 +124,7 @@ def staging(outputs: Outputs, place: Place) -> Iterator[str]:
 
 @contextlib.contextmanager
 def removed_unless(outputs: Outputs, written: OutputSet) -> Iterator[None]:
-    """Remove what was uploaded to the kept folder unless the tables are committed.
+    """A context that removes uploaded files at its end, unless the tables are committed.
 
     Enter it before the session: the engine has then stopped when it is left.
     """
@@ -175,7 +175,7 @@ def publish(
     outputs: Outputs,
     written: OutputSet,
 ) -> None:
-    """Let the kept files of a folder appear at their place, and the tables: all, or none.
+    """Move the kept files of a folder, and the tables, to their place: all or none.
 
     Until here the workers wrote below `folder` alone, which goes with the run: an interrupt or a
     lost task leaves nothing next to it. From here on the order decides what a crash can leave. The
@@ -248,7 +248,7 @@ def _join_tables(
 
 
 def in_batches(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of the size that one machine writes: a batch is a row group."""
+    """The same rows in the batch size of one machine: a batch is a row group."""
     collected: list[pa.RecordBatch] = []
     room = rows
     for batch in batches:

@@ -1,1 +1,1 @@
-"""One file a command: options into values, one call of the pipeline, what it returns printed."""
+"""One file for each command: it turns options into values, calls the pipeline once, and prints."""

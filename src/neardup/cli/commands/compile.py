@@ -1,4 +1,4 @@
-"""`neardup compile`: all kernels, before they are needed."""
+"""`neardup compile`: compiles all kernels before they are needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`neardup decontaminate`: leave out the documents that hold questions of a benchmark."""
+"""`neardup decontaminate`: leaves out the documents that contain questions of a benchmark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HUNDRED = 100
 
 
 def _percentage(value: str) -> float:
-    """A share of the questions: 0.1%, or 0.001."""
+    """The share that an option such as 0.1% or 0.001 means."""
     text = str(value).strip()
     try:
         number = float(text.removesuffix("%"))
@@ -214,7 +214,7 @@ def decontaminate(
 
 
 def _finish(summary: ContaminationSummary, fail_above: float | None, *, json: bool) -> None:
-    """Print the summary; exit with 1 behind the gate."""
+    """Print the summary; exit with 1 if the gate of --fail-above failed."""
     from neardup.cli.screen import print_summary
 
     print_summary(summary, json)

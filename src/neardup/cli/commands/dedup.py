@@ -222,7 +222,7 @@ def dedup(
 def _check_against(
     named: dict[str, bool], index: str | None, files: list[str], *, only: bool, dry_run: bool
 ) -> None:
-    """Refuse options that need an index, or another one than of files."""
+    """Refuse options that require an index, or another kind of --against."""
     if (index or files) and dry_run:
         raise UsageError("--dry-run plans a run without an index: leave out --against")
     if only and not (index or files):
@@ -237,7 +237,7 @@ def _check_against(
 
 
 def _against(paths: list[str] | None) -> tuple[str | None, list[str]]:
-    """The folder of an index, or files.
+    """The --against of a run: an index or files.
 
     An address without an extension of records, which may be a service's, and a path that does not
     exist, are taken for an index.

@@ -1,4 +1,4 @@
-"""`neardup idf`: tables of document frequencies, learned from files and merged."""
+"""`neardup idf`: learns tables of document frequencies from files, and merges them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`neardup lines`: cut paragraphs or lines that many documents have."""
+"""`neardup lines`: cuts paragraphs or lines that many documents share."""
 
 from __future__ import annotations
 

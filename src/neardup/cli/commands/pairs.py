@@ -1,4 +1,4 @@
-"""`neardup pairs`: every pair of fingerprints within a Hamming distance."""
+"""`neardup pairs`: finds every pair of fingerprints within a Hamming distance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`neardup serve`: an index over HTTP."""
+"""`neardup serve`: serves an index over HTTP."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _settings_of(
     folder: str, similarity: float | None, distance: int | None, question: Path | None,
     store: str | None, *, readonly: bool,
 ) -> dict[str, object]:  # fmt: skip
-    """The settings for an index that does not exist yet."""
+    """The settings of a new index, if the folder has none."""
     from neardup.fingerprinting.question import Question, question_for
 
     rules = [each for each in (similarity, distance, question) if each is not None]

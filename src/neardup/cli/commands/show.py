@@ -1,4 +1,4 @@
-"""`neardup show`: the removed documents of a run, each next to the kept one."""
+"""`neardup show`: shows each removed document of a run next to the kept one."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def show(
 
 
 def _lines(removed: Removed, context: int, of: str | None) -> Iterator[list[tuple[str, str]]]:
-    """Lines of (kind, text): kinds of runs, or "head"."""
+    """The printed lines as runs of (kind, text); a kind is that of a difference, or "head"."""
     legend = [(kind, meaning) for kind, meaning in _LEGEND.items()]
     if removed.documents:
         yield [legend[0], ("equal", "  "), legend[1]]
@@ -129,7 +129,7 @@ def _lines(removed: Removed, context: int, of: str | None) -> Iterator[list[tupl
 
 
 def _both(kept: str | None, dropped: str | None) -> list[tuple[str, str]]:
-    """A value that both have, or the two."""
+    """The value that both documents have, or the two values."""
     if kept == dropped:
         return [("equal", shown(kept or ""))]
     return [("removed", shown(kept or "none")), ("equal", " "), ("added", shown(dropped or "none"))]

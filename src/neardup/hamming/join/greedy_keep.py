@@ -28,7 +28,7 @@ PAIRWISE_ROWS: Final = 1024
 
 
 def keep_within(codes: Any, labels: Any, rank: Any, engine: Engine) -> Any:
-    """Greedy keep inside each component of several rows: matches never leave a component.
+    """Greedy keep inside each component of several rows; no match leaves a component.
 
     Args:
         codes: uint64 (n, w).
@@ -71,7 +71,7 @@ def keep_within(codes: Any, labels: Any, rank: Any, engine: Engine) -> Any:
 
 
 def _first_equal(codes: Any, labels: Any, members: Any, workers: int) -> Any:
-    """For each member the place of an equal row with the same label, itself or an earlier one.
+    """The place of the first equal row with the same label, for each member.
 
     Greedy keep decides alike for both: what keeps or drops the first one also drops the other.
     """

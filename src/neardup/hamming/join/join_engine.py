@@ -1,4 +1,4 @@
-"""Run a Hamming join: partition by each block, hand buckets to threads, solve heavy buckets again.
+"""The engine of a Hamming join: partitions rows by each block, and splits heavy buckets again.
 
 The caller passes a sink: that of `hamming.all_pairs` lists the pairs, that of `hamming.clusters`
 unites their rows.
@@ -40,13 +40,13 @@ DUPLICATE_SHARE: Final = 0.02
 NEIGHBOURS_SAMPLE: Final = 256
 DENSE_NEIGHBOURS: Final = 50
 SECONDS_ASKED: Final = 2e-3
-"""From so long a join on it is worth asking a sample how many pairs will be listed."""
+"""The seconds of a join from which a sample is asked how many pairs will be listed."""
 EXPECTED_TIMES: Final = 1.25
-"""Counted comparisons beyond the expected ones by which rows are not skewed yet."""
+"""The factor of counted over expected comparisons up to which rows do not count as skewed."""
 
 
 def solve(problem: Problem, engine: Engine, sink: Sink, plan: str = "auto") -> None:
-    """Find every pair of the problem within the distance, exactly once, for the sink."""
+    """Find every pair of the problem within the distance exactly once, and pass it to the sink."""
     if len(problem.codes) < 2:
         return
     sample = sample_of(problem.codes)
@@ -57,7 +57,7 @@ def solve(problem: Problem, engine: Engine, sink: Sink, plan: str = "auto") -> N
 
 
 def choose_plan(problem: Problem, engine: Engine, sink: Sink, plan: str, sample: Any) -> JoinPlan:
-    """The plan by name, or the cheapest, where what turned blocks cost is counted on the rows.
+    """The named plan, or the cheapest; the cost of flipped blocks is counted on the rows.
 
     Skew can make buckets that meet much larger than the sample says; the other plans split those.
     """
@@ -80,7 +80,7 @@ def choose_plan(problem: Problem, engine: Engine, sink: Sink, plan: str, sample:
 
 
 def mean_neighbours(sample: Any, distance: int, n: int) -> float:
-    """The estimated number of n rows that are within the distance of one, from a sample of them.
+    """The estimated number of rows within the distance of one, from a sample of n rows.
 
     Plans of agreeing blocks unite a dense bucket without comparing all rows; turned ones do not.
     """
@@ -108,7 +108,7 @@ def solve_collapsed(problem: Problem, engine: Engine, sink: Sink, plan: str) -> 
 
 
 def unite_groups(forest: RowNumbers, problem: Problem, groups: Groups) -> None:
-    """Unite equal rows; their firsts go on as rows of the same union-find."""
+    """Unite equal rows in a union-find; the first of each group takes part in the join."""
     from neardup.kernels.forest import unite_all
 
     firsts = np.repeat(groups.firsts, groups.sizes)
@@ -121,12 +121,12 @@ def sample_of(codes: Any) -> Any:
 
 
 def duplicate_share(sample: Any) -> float:
-    """The share of rows that are equal to an earlier one; of no rows 0."""
+    """The share of rows that equal an earlier one; 0 without rows."""
     return (len(sample) - len(np.unique(sample, axis=0))) / max(1, len(sample))
 
 
 def run_plan(problem: Problem, engine: Engine, sink: Sink, plan: JoinPlan) -> None:
-    """Run a plan: a scan, or one partition for every block that can come first."""
+    """Run a plan: a scan, or a partition for every block that can come first."""
     if plan.mih:
         threads = Threads(problem, engine, sink, plan, 0, 0)
         where = (threads.run, threads.agree(), threads.blocks)
@@ -152,7 +152,7 @@ def join_block(
     plan: JoinPlan,
     expected: float,
 ) -> None:
-    """Find the pairs of a problem whose first block to agree on is `block`.
+    """Find the pairs of a problem whose first equal block is `block`.
 
     Args:
         problem: The rows.
@@ -189,7 +189,7 @@ def _join_partition(parts: Partition, block: int, threads: Threads, workers: int
 
 
 def run_scan(problem: Problem, engine: Engine, sink: Sink) -> None:
-    """Compare all pairs."""
+    """Compare all pairs of rows."""
     from neardup.kernels.hamming.scan import scan_rows
 
     n, width = problem.codes.shape
@@ -213,7 +213,7 @@ def solve_heavy(
     positions: Any,
     prefix: list[int],
 ) -> None:
-    """Solve a heavy bucket as a problem of its own, which refuses pairs not due to its prefix."""
+    """Solve a heavy bucket as a problem of its own, which accepts only pairs due to its prefix."""
     last = prefix[-1] + 1
     agree = np.isin(np.arange(last), prefix)
     inside = problem.part(np.sort(positions).astype(np.int64), plan.masks[:last], agree)
@@ -227,7 +227,7 @@ def solve_heavy(
 
 
 class Threads:
-    """The kernels' arguments for each thread of one pass, and the heavy buckets it finds."""
+    """The kernels' arguments for the threads of one pass, and the heavy buckets found in it."""
 
     def __init__(
         self,
@@ -238,7 +238,7 @@ class Threads:
         largest: int,
         expected: float,
     ) -> None:
-        """Lay out the masks: the outer conditions first, then the blocks."""
+        """Lay out the masks: the outer conditions, then the blocks."""
         from neardup.kernels.hamming.bucket_join import Blocks
 
         width = problem.codes.shape[1]
@@ -262,14 +262,14 @@ class Threads:
         self._pairs: dict[int, Any] = {}
 
     def agree(self) -> Any:
-        """Whether a pair must agree on each mask; the blocks' part is the kernel's to change."""
+        """Whether a pair must agree on each mask; the kernel changes the part of the blocks."""
         flags = np.zeros(len(self.blocks.masks), np.uint8)
         if self.blocks.rules:
             flags[: self.blocks.rules] = self.problem.agree
         return flags
 
     def scratch(self, slot: int) -> Any:
-        """Working memory of a thread."""
+        """The working memory of a thread."""
         from neardup.kernels.hamming.bucket_join import MAX_BINS_LOG2, Scratch
 
         if slot not in self._scratch:
@@ -286,7 +286,7 @@ class Threads:
         return self._scratch[slot]
 
     def run(self, slot: int, kernel: Callable[[Any], None]) -> None:
-        """Run a kernel with a sink, again where its arrays were too small.
+        """Run a kernel with a sink, and again if its arrays were too small.
 
         More pairs than a thread may hold are taken one part after another, a run for each.
         """
@@ -331,7 +331,7 @@ class Threads:
 
 
 def largest_expected(problem: Problem, plan: JoinPlan) -> float:
-    """Rows of a first-level bucket if the block with the fewest bits were random."""
+    """The rows of a first-level bucket if the block with the fewest bits were random."""
     if plan.choose == 0:
         return 0
     n = len(problem.codes)

@@ -1,4 +1,4 @@
-"""Run a join by few blocks of which some bits may differ: sort by each block, join near keys.
+"""The join by few blocks in which some bits may differ: sorts by each block, and joins near keys.
 
 What it costs on skewed rows is known before it is run: `candidates` counts the rows that would be
 compared.
@@ -64,7 +64,7 @@ def _key_of(plan: JoinPlan, block: int) -> Any:
 
 @dataclass(slots=True)
 class SortedRows:
-    """Rows sorted by the key of a block; the arrays are used again for the next block."""
+    """Rows sorted by the key of a block; the arrays are reused for the next block."""
 
     codes: Codes  # by bins, the keys' upper bits
     numbers: RowNumbers  # likewise
@@ -79,7 +79,7 @@ class SortedRows:
                    np.empty(n, np.uint32))  # fmt: skip
 
     def fill(self, codes: Any, plan: JoinPlan, block: int, workers: int) -> Any:
-        """Sort `codes` by a block's key, every thread its own range of rows, then of bins.
+        """Sort `codes` by a block's key; each thread takes a range of rows, then of bins.
 
         Returns:
             A Sorted of the kernels.
@@ -118,7 +118,7 @@ def join_keys(
     codes: Any, plan: JoinPlan, workers: int, run: Callable[[int, Callable[[Any], None]], None],
     agree: Any, blocks: Any,
 ) -> None:  # fmt: skip
-    """Find every pair within the distance, exactly once.
+    """Find every pair within the distance exactly once, by near keys.
 
     Args:
         codes: uint64 (n, W).

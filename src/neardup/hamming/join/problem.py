@@ -1,4 +1,4 @@
-"""The rows of a join and their conditions, and the settings that do not change during it."""
+"""The rows of a join and their conditions, and the settings that stay the same during it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_WEIGHTS: Final = np.empty(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The settings of a join, which do not change during it."""
+    """The constant settings of a join."""
 
     distance: int
     bits: int
@@ -34,7 +34,7 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Fingerprints to be joined, and the conditions from the joins around this one."""
+    """Fingerprints to join, and the conditions inherited from outer joins."""
 
     codes: Codes  # C-contiguous, read-only
     rows: RowNumbers = field(default_factory=lambda: NO_IDS)  # their names; empty: 0 to n - 1
@@ -48,7 +48,7 @@ class Problem:
         return self.rows[positions] if len(self.rows) else positions.astype(np.uint32)
 
     def part(self, chosen: Any, rules: Any, agree: Any) -> Problem:
-        """The rows at positions `chosen` under more conditions."""
+        """A problem of the rows at positions `chosen` under further conditions."""
         return Problem(
             frozen(self.codes[chosen]),
             self.named(chosen),

@@ -1,4 +1,4 @@
-"""Partition rows by a hash of their bits, on threads; group equal fingerprints."""
+"""Partitions of rows by a hash of their bits, in threads, and groups of equal fingerprints."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Groups:
 
 @dataclass(slots=True)
 class Partition:
-    """Rows of a problem by the hash of a mask; the arrays are used again for the next mask."""
+    """Rows of a problem by the hash of a mask; the arrays are reused for the next mask."""
 
     codes: Codes
     ids: RowNumbers  # positions in the source
@@ -65,7 +65,7 @@ class Partition:
         return cls(codes, ids, np.zeros(1, np.int64))
 
     def fill(self, codes: Any, mask: Any, workers: int) -> None:
-        """Partition `codes`, stable, every thread its own range of rows."""
+        """Partition `codes`, stably; each thread takes a range of rows."""
         from neardup.kernels.hamming.hash_partition import Rows, count_keys, scatter_rows
 
         n, width = codes.shape

@@ -37,26 +37,26 @@ __all__ = [
 ]
 
 STEP: Final = 1 << 18
-"""Pairs at a time."""
+"""The number of pairs handled at a time."""
 LOW_WORD: Final = np.uint64(2**32 - 1)
 NO_PAIRS: Final = np.empty(0, np.uint64)
 NO_FOREST: Final = np.empty(0, np.uint32)
 
 
 class Sink(Protocol):
-    """Takes what the kernels find, from any thread."""
+    """The interface for the matches that kernels find, from any thread."""
 
     def parent(self, slot: int) -> RowNumbers:
-        """The union-find of a thread, or an empty array to have pairs emitted."""
+        """The union-find of a thread; an empty array means that pairs are emitted."""
 
     def may_store(self, pairs: int) -> bool:
-        """Whether a number of further pairs may be kept rather than only counted."""
+        """Whether a number of further pairs may be stored; otherwise they are only counted."""
 
     def add(self, packed: Packed, count: int) -> None:
-        """Take pairs (uint64, left << 32 | right), and how many there are with those left out."""
+        """Add pairs (uint64, left << 32 | right), and their number including those left out."""
 
     def expect(self, pairs: int) -> bool:
-        """Announce more pairs: True if they may be stored, False if they are only counted.
+        """Announce further pairs; returns whether they may be stored, and not only counted.
 
         Raises:
             TooManyPairsError: If it is known by now, where too many are refused at once.
@@ -64,7 +64,7 @@ class Sink(Protocol):
 
 
 class PairList:
-    """Keeps pairs up to a limit, and counts them beyond it."""
+    """A sink that stores pairs up to a limit, and counts them beyond it."""
 
     def __init__(self, limit: int) -> None:
         """Start empty."""
@@ -73,7 +73,7 @@ class PairList:
         self._lock = threading.Lock()
 
     def parent(self, slot: int) -> RowNumbers:  # noqa: ARG002
-        """No union-find."""
+        """An empty array, since pairs are emitted."""
         return NO_FOREST
 
     def may_store(self, pairs: int) -> bool:
@@ -81,7 +81,7 @@ class PairList:
         return self.count + pairs <= self.limit
 
     def add(self, packed: Packed, count: int) -> None:
-        """Take pairs, or their number alone."""
+        """Add pairs, or only their number."""
         with self._lock:
             self.count += count
             if self.count > self.limit:
@@ -90,14 +90,14 @@ class PairList:
                 self._parts.append(packed)
 
     def expect(self, pairs: int) -> bool:
-        """Count pairs now that would not be stored."""
+        """Count announced pairs that would not be stored."""
         fits = self.may_store(pairs)
         if not fits:
             self.add(NO_PAIRS, pairs)
         return fits
 
     def sorted_pairs(self) -> tuple[Rows, Rows]:
-        """All pairs, sorted, which leave the list: left and right.
+        """All pairs in order, removed from the list: left and right.
 
         Raises:
             TooManyPairsError: If there were more than the limit.
@@ -113,7 +113,7 @@ class PairList:
 
 
 class Expanding:
-    """Takes pairs of groups of equal rows, and passes on the pairs of rows that they stand for.
+    """A sink for pairs of groups of equal rows, which passes on the pairs of rows they stand for.
 
     Args:
         outer: Takes the pairs of the problem's rows.
@@ -131,11 +131,11 @@ class Expanding:
         self._lock = threading.Lock()
 
     def parent(self, slot: int) -> RowNumbers:  # noqa: ARG002
-        """No union-find."""
+        """An empty array, since pairs are emitted."""
         return NO_FOREST
 
     def may_store(self, pairs: int) -> bool:
-        """A pair of groups stands for one pair of rows at least."""
+        """Whether as many row pairs may be stored: a pair of groups stands for at least one."""
         # While the lock is held no count moves to the outer sink, so none is seen twice: what is
         # refused here is more than the limit in truth, and stays refused.
         with self._lock:
@@ -147,7 +147,7 @@ class Expanding:
         return self._outer.expect(pairs)
 
     def add(self, packed: Packed, count: int) -> None:
-        """Take pairs of groups, and how many pairs of rows they stand for."""
+        """Add pairs of groups, and the number of row pairs that they stand for."""
         with self._lock:
             self._parts.append(packed)
             self._count += count
@@ -165,7 +165,7 @@ class Expanding:
                 self._outer.add(packed, len(packed))
 
     def flush(self) -> None:
-        """Pass on what is left; every thread has ended."""
+        """Pass on the remaining pairs, after every thread has ended."""
         self._pass_on(*self._take())
 
     def _take(self) -> tuple[list[Packed], int]:
@@ -183,7 +183,7 @@ class Expanding:
 
 
 class UnionFinds:
-    """Unites matches in one union-find for each thread."""
+    """A sink that unites matches in one union-find for each thread."""
 
     def __init__(self, n: int) -> None:
         """Start with n rows on their own."""
@@ -197,14 +197,14 @@ class UnionFinds:
         return self._forests[slot]
 
     def may_store(self, pairs: int) -> bool:  # noqa: ARG002
-        """No pair is ever stored."""
+        """False: no pair is ever stored."""
         return False
 
     def add(self, packed: Packed, count: int) -> None:
-        """No pair comes."""
+        """Do nothing: no pair is emitted."""
 
     def expect(self, pairs: int) -> bool:  # noqa: ARG002
-        """No pair comes."""
+        """Do nothing: no pair is emitted."""
         return False
 
     @property
@@ -225,7 +225,7 @@ class UnionFinds:
 
 
 def merge(first: RowNumbers, second: RowNumbers) -> RowNumbers:
-    """Unite two groupings of the same rows: the finest one in which both are contained.
+    """The union of two groupings of the same rows: the finest grouping that contains both.
 
     Args:
         first: uint32 (n,), a union-find forest: the parent of each row, a root's being itself.
@@ -245,13 +245,13 @@ def merge(first: RowNumbers, second: RowNumbers) -> RowNumbers:
 
 
 def packed_pairs(a: Any, b: Any) -> Any:
-    """Pack pairs of rows below 2**32 into one uint64 each: the smaller << 32 | the larger."""
+    """Pairs of rows below 2**32 as one uint64 each: the smaller << 32 | the larger."""
     low, high = np.minimum(a, b).astype(np.uint64), np.maximum(a, b).astype(np.uint64)
     return low << np.uint64(32) | high
 
 
 def unpacked_pairs(packed: Any) -> tuple[Any, Any]:
-    """The smaller rows and the larger ones: int64, int64.
+    """The smaller and the larger rows of packed pairs: int64, int64.
 
     Example:
         >>> [x.tolist() for x in unpacked_pairs(packed_pairs(np.array([7]), np.array([3])))]
@@ -261,7 +261,7 @@ def unpacked_pairs(packed: Any) -> tuple[Any, Any]:
 
 
 def pairs_between(packed: Any, named: Any, groups: Groups) -> Iterator[Any]:
-    """Every row of the one group with every row of the other, packed, at most STEP at a time.
+    """All pairs of a row of one group with a row of the other, packed, up to STEP at a time.
 
     Args:
         packed: Pairs of groups.
@@ -284,7 +284,7 @@ def pairs_between(packed: Any, named: Any, groups: Groups) -> Iterator[Any]:
 
 
 def within_count(problem: Problem, groups: Groups) -> int:
-    """The number of pairs of equal rows; 0 if a condition of the problem refuses them."""
+    """The number of pairs of equal rows; 0 if a condition of the problem excludes them."""
     if problem.agree is not None and not np.all(problem.agree):
         return 0
     sizes = groups.sizes
@@ -292,7 +292,7 @@ def within_count(problem: Problem, groups: Groups) -> int:
 
 
 def pairs_within(named: Any, groups: Groups) -> Iterator[Any]:
-    """Every two rows of a group, packed, about STEP at a time; `named` as for `pairs_between`."""
+    """All pairs of rows in a group, packed, about STEP at a time; `named` as `pairs_between`."""
     sizes = groups.sizes
     for first, last in cut(sizes * (sizes - 1) // 2, STEP):
         starts = groups.starts[first : last + 1]
@@ -306,7 +306,7 @@ def pairs_within(named: Any, groups: Groups) -> Iterator[Any]:
 
 
 def products(left: Any, right: Any) -> Iterator[tuple[Any, Any]]:
-    """Every value of `left` with every one of `right`, about STEP at a time."""
+    """All pairs of a value of `left` and one of `right`, about STEP at a time."""
     rows = max(1, STEP // max(1, len(right)))
     for begin in range(0, len(left), rows):
         some = left[begin : begin + rows]

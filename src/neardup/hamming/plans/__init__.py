@@ -1,1 +1,1 @@
-"""Blocks of bits to compare, and their cost: `join_plan` for pairs, `search_plan` for a query."""
+"""Plans: blocks of bits and their cost; `join_plan` for pairs, `search_plan` for a query."""

@@ -1,4 +1,4 @@
-"""Blocks of bits: masks, what they tell apart, which keys are near, and how many."""
+"""Blocks of bits: their masks, their information, and the number of near keys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 
 SAMPLE_ROWS: Final = 1024
-"""Rows from which plans learn how the bits of a collection are spread."""
+"""The number of sampled rows from which plans learn the distribution of bits."""
 
 
 def multipliers_of(width: int, family: int = 0) -> tuple[Any, ...]:
@@ -45,7 +45,7 @@ def multipliers_of(width: int, family: int = 0) -> tuple[Any, ...]:
 
 
 def agreement(sample: Any, bits: int) -> Any:
-    """Information of each bit, -log2 of how often two rows agree on it: float64 (bits,), 0 to 1."""
+    """The information of each bit, -log2 of how often two rows agree on it: float64 (bits,)."""
     if sample is None or len(sample) < 2:
         return np.ones(bits)
     rows = np.ascontiguousarray(sample[:SAMPLE_ROWS], dtype="<u8")
@@ -74,7 +74,7 @@ def shares_agreeing(block: Any, m: int, information: Any) -> Any:
 
 
 def block_radii(distance: int, m: int) -> list[int]:
-    """The bits in which each of m blocks may differ: two near rows stay within them in one block.
+    """The bits in which each of m blocks may differ, so that near rows meet in one block.
 
     If each block differed in more, all would differ in more than the distance: distance // m, and
     one less beyond the first distance % m + 1 (multi-index hashing: Norouzi, Punjani and Fleet,
@@ -89,13 +89,13 @@ def block_radii(distance: int, m: int) -> list[int]:
 
 
 def mih_lookups(bits: int, distance: int, m: int) -> int:
-    """The number of keys within their block's radius: the most look-ups of a query."""
+    """The most look-ups of a query: the number of keys within their block's radius."""
     size = -(-bits // m)
     return sum(signatures(size, radius) for radius in block_radii(distance, m))
 
 
 def symmetric_sum(values: Any, degree: int) -> float:
-    """Sum over all sets of `degree` values of their product."""
+    """The sum, over all sets of `degree` values, of their product."""
     sums = np.zeros(degree + 1)
     sums[0] = 1
     for value in values:
@@ -142,7 +142,7 @@ def shares_within(differ: Any, distance: int) -> Any:
 
 
 def signatures(bits: int, distance: int) -> int:
-    """The number of values within the distance of a value, of a given width."""
+    """The number of values of a width within the distance of a value."""
     return sum(comb(bits, flips) for flips in range(min(distance, bits) + 1))
 
 
@@ -159,12 +159,12 @@ def flips(bits: int, radius: int) -> Any:
 
 
 def choices(items: list[int], most: int) -> Iterator[tuple[int, ...]]:
-    """Every choice of up to `most` items; none at all for less than 0."""
+    """Every choice of up to `most` items; none for a negative number."""
     return chain.from_iterable(combinations(items, size) for size in range(most + 1))
 
 
 def bits_of(mask: Any) -> list[int]:
-    """The bits that are set in uint64 (width,)."""
+    """The positions of the set bits in uint64 (width,)."""
     return [
         int(bit) for bit in np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
     ]

@@ -1,4 +1,4 @@
-"""Choose how an index answers "what is within k bits?": the quickest plan, or one by name."""
+"""The choice of a search plan: the quickest one, or one by name."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def plan_search(
     plan: str = "auto",
     memory: float = float("inf"),
 ) -> SearchPlan:
-    """Choose the plan by which n fingerprints are searched.
+    """The plan by which n fingerprints are searched.
 
     Args:
         n: Fingerprints.
@@ -70,7 +70,7 @@ def plan_search(
 
 
 _PENALTY: Final = 1 / 512
-"""A plan must be quicker by this share for each byte a row that it takes more."""
+"""The share by which a plan must be quicker for each further byte a row."""
 
 
 def _extra_bytes(rival: SearchPlan, best: SearchPlan) -> float:
@@ -78,7 +78,7 @@ def _extra_bytes(rival: SearchPlan, best: SearchPlan) -> float:
 
 
 def exact_plans(n: int, distance: int, bits: int, sample: Any) -> list[SearchPlan]:
-    """Every exact plan that is worth a thought, the smallest first: the scan."""
+    """All exact plans worth comparing, the smallest first: the scan."""
     information = agreement(sample, bits)
     near = matches(n, distance, information)
     plans = [scan_plan(n, bits, near), bits_plan(n, distance, bits, information)]
@@ -97,7 +97,7 @@ def exact_plans(n: int, distance: int, bits: int, sample: Any) -> list[SearchPla
 
 
 def named_plan(n: int, distance: int, bits: int, sample: Any, plan: str) -> SearchPlan:
-    """The plan of this name; whether it can work is not checked."""
+    """The plan of a name, unchecked."""
     named = search_plan_name(plan, distance)
     information = agreement(sample, bits)
     near = matches(n, distance, information)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 EXTRA_BLOCKS: Final = 10
-"""The most blocks beyond the distance of the plans that are compared."""
+"""The most blocks beyond the distance in the compared plans."""
 
 # A join of all rows in memory, by blocks that agree. Case: pair_plans.
 JOIN_MOST_TABLES: Final = 50_000
@@ -76,10 +76,10 @@ PERMUTE_LIST_SECONDS: Final = 1900e-9  # one binary search and its window
 
 
 def join_row_seconds(width: int) -> float:
-    """One row of a partition in cache and of the first passes over it; at the top level alike."""
+    """The seconds to partition one row and pass over it first, in cache and at the top level."""
     return (5 + 4 * width) * 1e-9
 
 
 def join_pair_seconds(width: int) -> float:
-    """One comparison of a long run; one word is the vector units' best case."""
+    """The seconds of one comparison in a long run; one word is best for vector units."""
     return 0.08e-9 if width == 1 else (0.33 + 0.27 * width) * 1e-9

@@ -1,4 +1,4 @@
-"""Choose how to find all pairs within a Hamming distance: which blocks of bits, and how many agree.
+"""The choice of a join plan: blocks of bits, and how many of them agree.
 
 A plan is m disjoint blocks of bits; two fingerprints within k bits differ in at most k of them, so
 they agree on at least c = m - k (the pigeonhole principle). More blocks mean more tables of fewer
@@ -66,7 +66,7 @@ KEY_BITS_BELOW_ROWS: Final = (0, 2, 4, 6)
 
 @dataclass(frozen=True, slots=True)
 class MihBlock:
-    """A block of consecutive bits of which at most `radius` differ; below 0: the block is idle."""
+    """A block of consecutive bits of which at most `radius` differ; a negative radius: unused."""
 
     first: int
     length: int
@@ -76,7 +76,7 @@ class MihBlock:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JoinPlan:
-    """A plan of a join: `masks` (uint64, blocks x words), of which every pair agrees on `choose`.
+    """A plan of a join: every pair agrees on `choose` of `masks` (uint64, blocks x words).
 
     Where there are `mih` blocks, one of them differs in at most its radius, and choose is 0.
     """
@@ -90,7 +90,7 @@ class JoinPlan:
 
     @property
     def tables(self) -> int:
-        """The number of times that the rows are put into buckets."""
+        """The number of times that the rows are partitioned."""
         return len(self.mih) or comb(len(self.masks), self.choose)
 
 
@@ -103,7 +103,7 @@ def plan_pairs(
     mih: bool = True,
     near: float = 0.0,
 ) -> JoinPlan:
-    """Choose the plan for all pairs of n fingerprints within `distance` bits.
+    """The plan for all pairs of n fingerprints within `distance` bits.
 
     Args:
         n: Fingerprints to be joined.
@@ -159,7 +159,7 @@ def seconds_at(plan: JoinPlan, candidates: float) -> float:
 
 
 def plan_tables(n: int, distance: int, bits: int, sample_fps: Any) -> tuple[Any, int]:
-    """Choose blocks for hash tables that are asked for n rows among up to n rows.
+    """The blocks of hash tables that are queried with n rows, among up to n rows.
 
     Returns:
         The masks, uint64 (blocks, width), and how many agree: one table for each such choice of
@@ -185,7 +185,7 @@ def plan_tables(n: int, distance: int, bits: int, sample_fps: Any) -> tuple[Any,
 def spilled_seconds(
     n: int, distance: int, bits: int, slab_rows: int, workers: int, plan: JoinPlan | None = None
 ) -> float:
-    """Estimate the seconds of a join that reads its rows from a file for every slab.
+    """The estimated seconds of a join that reads its rows from a file for every slab.
 
     Args:
         n: Fingerprints to be joined.
@@ -211,7 +211,7 @@ def spilled_seconds(
 
 
 def bins_log2(n: int, width: int) -> int:
-    """Bits of the top-level key that make the buckets of n rows fit the cache."""
+    """The bits of the top-level key with which the buckets of n rows fit the cache."""
     return max(1, min(JOIN_MOST_BINS_LOG2, (n * (8 * width + 4) // JOIN_BUCKET_BYTES).bit_length()))
 
 
@@ -237,7 +237,7 @@ def _direct_size(tables: int, width: int) -> int:
 
 
 def _listing(plan: JoinPlan, near: float) -> JoinPlan:
-    """The plan with the time of near pairs added, in each table in which they meet."""
+    """The plan with the time to list near pairs added, in each table where they meet."""
     met = JOIN_MIH_NEAR_SECONDS if plan.mih else JOIN_NEAR_SECONDS
     return replace(plan, seconds=plan.seconds + near * plan.tables * met)
 
@@ -277,7 +277,7 @@ def _blocks(n: int, distance: int, bits: int, m: int, information: Any, name: st
 def _best_keys(
     n: int, distance: int, bits: int, m: int, information: Any, best: JoinPlan, near: float
 ) -> JoinPlan:
-    """The better of a plan and that of m blocks with bits turned, at its best length of keys."""
+    """The better of a plan and that of m blocks with flipped bits, at its best key length."""
     masks, block = block_masks(bits, m, information)
     sizes, differ = np.bincount(block, minlength=m), 1 - 2.0**-information
     most = max(1, min(JOIN_MIH_MOST_KEY_BITS, n.bit_length()))
@@ -292,7 +292,7 @@ def _best_keys(
 def _mih_plan(
     n: int, distance: int, masks: Any, block_bits: tuple[Any, Any], key_bits: int, below: float
 ) -> JoinPlan | None:
-    """M blocks of which one differs in at most its radius.
+    """The plan of m blocks, one of which differs in at most its radius.
 
     Args:
         n: Fingerprints.

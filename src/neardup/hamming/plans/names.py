@@ -1,4 +1,4 @@
-"""The names of plans: which there are, who runs them, and how the numbers in them are read.
+"""The names of plans: which exist, what they are for, and the numbers in them.
 
 Importing this is free of NumPy, so that the command line's help can be made from it.
 """
@@ -56,12 +56,12 @@ _KINDS: Final = (
 JOIN_PLANS: Final = tuple(kind.written for kind in _KINDS if kind.joins)
 SEARCH_PLANS: Final = tuple(kind.written for kind in _KINDS if kind.searches)
 ASKED_PLANS: Final = tuple(kind.written for kind in _KINDS if kind.asks)
-"""Plans of `nd.pairs` that ask an index for the neighbours of each row."""
+"""Plans of `nd.pairs` that query an index for the neighbours of each row."""
 _APPROXIMATE: Final = tuple(kind.written for kind in _KINDS if not kind.exact)
 
 
 class PlanName(NamedTuple):
-    """A plan's name, read; whether its numbers fit a distance and a width is not looked at.
+    """A parsed plan name; its numbers are not checked against a distance and a width.
 
     Args:
         name: As it was given.
@@ -77,7 +77,7 @@ class PlanName(NamedTuple):
 
 
 def join_plan_name(plan: Any) -> PlanName:
-    """Read the name of a join's plan.
+    """The parsed name of a join plan.
 
     Raises:
         UsageError: If no join runs such a plan.
@@ -99,7 +99,7 @@ def join_plan_name(plan: Any) -> PlanName:
 
 
 def search_plan_name(plan: Any, distance: int) -> PlanName:
-    """Read the name of a search's plan; the distance is for advice.
+    """The parsed name of a search plan; the distance is for the error's advice.
 
     Raises:
         UsageError: If no index has such a plan.
@@ -130,7 +130,7 @@ def search_plan_name(plan: Any, distance: int) -> PlanName:
 
 
 def listed_plans(plans: tuple[str, ...]) -> str:
-    """The plans as an option's help names them.
+    """The plans as listed in an option's help.
 
     Example:
         >>> listed_plans(JOIN_PLANS)

@@ -1,4 +1,4 @@
-"""Whether a plan that is named can work for a distance and a width."""
+"""Checks of a named plan for a distance and a width."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def check_search_plan(plan: str, distance: int, bits: int) -> PlanName:
 
 
 def join_flips(bits: int, distance: int, m: int) -> int:
-    """Keys that meet in a block of the most bits and the largest radius, at the longest keys."""
+    """The number of near keys in a block of the most bits and the largest radius."""
     return signatures(min(-(-bits // m), JOIN_MIH_MOST_KEY_BITS), distance // m)
 
 

@@ -1,4 +1,4 @@
-"""Costs of each way to search: its tables, the rows it compares, its seconds and its recall.
+"""Costs of each search plan: its tables, compared rows, seconds and recall.
 
 A plan is a set of masks. Rows that agree with the query on all bits of a mask share a bucket of
 that mask's table; blocks of bits make the masks, so that by the pigeonhole principle every row
@@ -81,12 +81,12 @@ class SearchPlan:
 
     @property
     def kind(self) -> str:
-        """The name without its parameter."""
+        """The plan's name without its parameter."""
         return self.name.partition(":")[0]
 
 
 def scan_plan(n: int, bits: int, near: float = 0.0) -> SearchPlan:
-    """Compare with every row; runs of rows that hold one of `near` matches are looked at twice."""
+    """The plan that compares every row; runs with one of `near` matches are compared twice."""
     width = -(-bits // 64)
     twice = min(near + 1, n / SEARCH_SCAN_RUN) * SEARCH_SCAN_RUN * SEARCH_SCAN_AGAIN_SECONDS
     compared = (n * SEARCH_SCAN_SECONDS + twice) * width
@@ -95,7 +95,7 @@ def scan_plan(n: int, bits: int, near: float = 0.0) -> SearchPlan:
 
 
 def bits_plan(n: int, distance: int, bits: int, information: Any) -> SearchPlan:
-    """One list of rows a bit, kept as bitmaps: the classic teaching design, bit-sliced.
+    """The plan of one bitmap of rows for each bit: the classic teaching design, bit-sliced.
 
     A block of rows is left once none of them can be within the distance, on the bits that vary most
     first: when the share within the distance on the bits so far is less than one row of a block.
@@ -113,12 +113,12 @@ def bits_plan(n: int, distance: int, bits: int, information: Any) -> SearchPlan:
 
 
 def matches(n: int, distance: int, information: Any) -> float:
-    """The expected number of n rows within the distance of a row like them; bits independent."""
+    """The expected number of n rows within the distance of a query, for independent bits."""
     return n * float(shares_within(1 - 2.0**-information, min(distance, len(information)))[-1])
 
 
 def probe_plan(n: int, distance: int, bits: int, information: Any, near: float) -> SearchPlan:
-    """Look every signature within the distance up in one table of whole fingerprints."""
+    """The plan that looks up every signature within the distance in a table of fingerprints."""
     width = -(-bits // 64)
     mask = np.full((1, width), 2**64 - 1, np.uint64)
     if bits % 64:
@@ -130,7 +130,7 @@ def probe_plan(n: int, distance: int, bits: int, information: Any, near: float) 
 def block_plan(
     n: int, distance: int, bits: int, m: int, information: Any, near: float
 ) -> SearchPlan:
-    """All choices of m - distance of m blocks: one table each."""
+    """The plan of a table for every choice of m - distance of m blocks."""
     masks = _chosen_masks(block_masks(bits, m, information)[0], distance)
     buckets = _bucket_shares(n, masks, bits, information, [0] * len(masks))
     return _of_tables(f"multi:{m}", n, masks, buckets, near)
@@ -145,7 +145,7 @@ def _chosen_masks(blocks: Any, distance: int) -> Any:
 def _bucket_shares(
     n: int, masks: Any, bits: int, information: Any, radii: list[int]
 ) -> tuple[int, Any]:
-    """Bits of the key, and the share of the rows in the buckets that a query opens in each table.
+    """The bits of the key, and the share of rows in the buckets a query opens, by table.
 
     Rows are there since they differ from the query in at most the radius of the mask's bits, or,
     where the mask has more bits than the key, by chance. Bits are taken as independent.
@@ -164,7 +164,7 @@ def _bucket_shares(
 
 
 def mih_plan(n: int, distance: int, bits: int, m: int, information: Any, near: float) -> SearchPlan:
-    """Few blocks, looked up with some of their bits turned: large distances in little memory.
+    """The plan of few blocks with some flipped bits: large distances in little memory.
 
     Of m blocks, one differs in at most distance // m bits (multi-index hashing: Norouzi, Punjani
     and Fleet, CVPR 2012).
@@ -178,7 +178,7 @@ def mih_plan(n: int, distance: int, bits: int, m: int, information: Any, near: f
 
 
 def permute_plan(n: int, distance: int, bits: int, permutations: int) -> SearchPlan:
-    """Sorted lists of permuted bits, a window of neighbours in each; approximate.
+    """The plan of sorted lists of permuted bits, with a window in each; approximate.
 
     The recall that is stated is that of a row in random data whose differing bits all lie below
     the first log2(n / window) permuted ones.
@@ -202,7 +202,7 @@ def permute_plan(n: int, distance: int, bits: int, permutations: int) -> SearchP
 def _of_tables(
     name: str, n: int, masks: Any, buckets: tuple[int, Any], near: float, lookups: int = 0
 ) -> SearchPlan:
-    """A plan by these tables; by default each is looked up once."""
+    """A plan by tables; by default each is looked up once."""
     tables, width = masks.shape
     key_bits, shares = buckets
     candidates, opened = n * float(shares.sum()), lookups or tables
@@ -225,6 +225,6 @@ def _table_bytes(n: int, width: int, key_bits: int) -> float:
 
 
 def _key_bits(n: int, mask_bits: int) -> int:
-    """Bits of the key that leave a few rows a bucket, if the mask has as many."""
+    """The bits of the key that leave a few rows in a bucket, if the mask has enough."""
     key_bits = max(n // SEARCH_ROWS_A_KEY, 1).bit_length()
     return max(1, min(mask_bits, key_bits, SEARCH_MOST_KEY_BITS))

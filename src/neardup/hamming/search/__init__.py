@@ -1,1 +1,1 @@
-"""The neighbours of a query: one class of searcher for each kind of plan; `build` makes them."""
+"""Searchers for the neighbours of a query: a class for each kind of plan; `build` makes them."""

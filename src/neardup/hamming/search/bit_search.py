@@ -1,4 +1,4 @@
-"""The plan `bits`: one list of rows for each bit position, as bitmaps that are added up."""
+"""The plan `bits`: a bitmap of rows for each bit position; the bitmaps are added up."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BLOCKS_PER_TASK: Final = 256
 
 
 class SlicesSearcher:
-    """Counts the differences of 512 rows at a time, bit position by bit position."""
+    """A searcher that counts the differences of 512 rows at a time, bit by bit."""
 
     def __init__(self, codes: Codes, plan: SearchPlan, bits: int, workers: int) -> None:
         """Slice uint64 (n, width); the positions that vary most come first."""
@@ -67,7 +67,7 @@ class SlicesSearcher:
         return in_parts(len(queries), workers, part, first, self._count)
 
     def _first(self, queries: Codes, distance: int, workers: int, first: First) -> Neighbours:
-        """Keep the first matches of each query while the blocks pass; count the others."""
+        """The first matches of each query, block by block; the others are counted."""
         from neardup.kernels.hamming.bit_lists import broadcast_bits, first_in_slices
 
         codes = frozen(queries)

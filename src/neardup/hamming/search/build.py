@@ -1,4 +1,4 @@
-"""Choose the plan of a search for the rows at hand, and make its searcher."""
+"""The choice of a search plan for given rows, and the searcher for it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def build_searcher(
     workers: int | None = None,
     tables: Any = None,
 ) -> Searcher:
-    """Make what the plan needs to search uint64 (n, width), n < 2**32, by the distance.
+    """The searcher of a plan for uint64 (n, width) rows, n < 2**32, and a distance.
 
     `tables` are the plan's tables of these rows, if they were made before.
     """
@@ -50,11 +50,11 @@ def build_searcher(
 def plan_for(
     codes: Codes, distance: int, bits: int, plan: str, memory: float = float("inf")
 ) -> SearchPlan:
-    """The plan for these rows, on a sample of them."""
+    """The plan for some rows, chosen on a sample of them."""
     step = max(1, len(codes) // SAMPLE_ROWS)
     return plan_search(len(codes), distance, bits, codes[::step], plan, memory)
 
 
 def _searcher_within(codes: Codes, distance: int, bits: int) -> Searcher:
-    """A searcher for the rows of a heavy bucket, planned on their own bits."""
+    """A searcher for the rows of a heavy bucket, planned for their own bits."""
     return build_searcher(codes, plan_for(codes, distance, bits, "auto"), distance, bits, 1)

@@ -1,4 +1,4 @@
-"""The closest row of each query in many parts, in one call of a kernel for all of them."""
+"""The closest row of each query in several parts, by one kernel call for all parts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["closest_rows"]
 
 RANGE: Final = 1024
-"""Queries that a thread takes at once."""
+"""The number of queries that a thread takes at a time."""
 
 
 def closest_rows(
@@ -67,7 +67,7 @@ def closest_rows(
 
 
 class _Lookup:
-    """The tables of some parts, as the kernel takes them."""
+    """The tables of some parts, in the form that the kernel takes."""
 
     def __init__(
         self, parts: Sequence[tuple[Searcher, Flags | None]], chosen: list[int], width: int
@@ -102,7 +102,7 @@ def _scan(
 def _search(
     queries: Codes, at: int, part: tuple[Searcher, Flags | None], nearest: Nearest, distance: int
 ) -> None:
-    """Ask a part by itself: one with heavy buckets, or a plan that no kernel for all knows."""
+    """The closest rows in one part that has heavy buckets or a plan unknown to the joint kernel."""
     searcher, dead = part
     neighbours = searcher.search(queries, distance, 1, First(1, dead))
     order = np.lexsort((neighbours.rows, neighbours.distances, neighbours.queries))
@@ -117,7 +117,7 @@ def _search(
 
 
 def _marks(dead: Flags | None) -> Any:
-    """Marks of removal as kernels take them: uint8 (n,), of size 0 where none is."""
+    """Removal marks as kernels take them: uint8 (n,), of size 0 without any."""
     return _NONE if dead is None else frozen(dead).view(np.uint8)
 
 

@@ -1,4 +1,4 @@
-"""The rows nearest to each query, however far they are: one scan on every core."""
+"""The nearest rows of each query, at any distance: one scan on every core."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 __all__ = ["nearest_neighbours"]
 
 ROWS_OF_A_THREAD: Final = 1 << 18
-"""Fewer rows are scanned in less time than it takes to start a thread."""
+"""The least rows for a thread: fewer are scanned in less time than a thread takes to start."""
 SPARE_ROOM: Final = 1024
 ROOM_AT_ONCE: Final = 1 << 21
-"""Places for found rows, of all queries of a thread together."""
+"""The places for hits, for all queries of a thread together."""
 ALL: Final = frozen(np.empty(0, np.bool_))
 
 
 def nearest_neighbours(
     codes: Codes, queries: Codes, n: int, workers: int = 1, dead: Flags | None = None
 ) -> Neighbours:
-    """Find the n rows of the smallest distances to each query; of equal ones those that are first.
+    """The n nearest rows of each query; of equally near rows the first ones.
 
     Args:
         codes: uint64 (rows, width).
@@ -75,7 +75,7 @@ def _scan(
     first: int,
     dead: Flags | None,
 ) -> Neighbours:
-    """The nearest of a range of rows; the queries' numbers begin with `first`."""
+    """The nearest rows in a range of rows; the numbers of the queries begin with `first`."""
     from neardup.kernels.hamming.nearest_scan import BOUND, COUNT, LivingRows, nearest_rows
 
     width = queries.shape[1]

@@ -1,4 +1,4 @@
-"""The plan `permute:N`: sorted lists of permuted fingerprints; it measures what share it finds."""
+"""The plan `permute:N`: sorted lists of permuted fingerprints, with a measured recall."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SEED: Final = 20050625
 
 
 class PermutedSearcher:
-    """Looks at a window around the query's place in each of N sorted lists; approximate.
+    """A searcher of a window around the query's place in N sorted lists; approximate.
 
     `plan.recall` is what it measured on its own rows: of sampled rows with as many bits turned as
     the distance allows, the share that it finds of what a scan finds.
@@ -67,7 +67,7 @@ class PermutedSearcher:
     def search(
         self, queries: Codes, distance: int, workers: int, first: First | None = None
     ) -> Neighbours:
-        """See Searcher; not every row within the distance is found."""
+        """See Searcher; approximate: some rows within the distance are missed."""
         from neardup.kernels.hamming.permute import SortedLists, search_windows
 
         flat = frozen(queries).reshape(-1)
@@ -89,7 +89,7 @@ class PermutedSearcher:
 def measured_recall(
     searcher: Searcher, codes: Codes, distance: int, bits: int, workers: int = 1
 ) -> float:
-    """The share that a searcher finds of the rows exactly `distance` bits from a query.
+    """The share of the rows exactly `distance` bits from a query that a searcher finds.
 
     The queries are sampled rows with random bits flipped; a scan finds the true matches.
     """
@@ -120,7 +120,7 @@ def _byte_tables(target: Any, width: int) -> Any:
 
 
 def _distinct(neighbours: Neighbours) -> Neighbours:
-    """Each match once."""
+    """Distinct matches."""
     order = np.lexsort((neighbours.rows, neighbours.queries))
     queries, rows = neighbours.queries[order], neighbours.rows[order]
     fresh = np.ones(len(order), np.bool_)

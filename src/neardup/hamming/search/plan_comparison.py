@@ -1,4 +1,4 @@
-"""Compare the ways to search n fingerprints: what each should cost."""
+"""A comparison of the plans for searching n fingerprints, with the cost of each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COLUMNS: Final = (
 
 
 class PlanTable(PrintedPlans):
-    """The plans for one question, the chosen one marked; prints as a table.
+    """The plans for one query shape, the chosen one marked; prints as a table.
 
     Args:
         n: Fingerprints.
@@ -48,12 +48,12 @@ class PlanTable(PrintedPlans):
     def __init__(
         self, n: int, distance: int, bits: int, chosen: SearchPlan, plans: list[SearchPlan]
     ) -> None:
-        """Take what was compared."""
+        """Store the compared plans."""
         self.n, self.distance, self.bits = n, distance, bits
         self.chosen, self.plans = chosen, plans
 
     def __str__(self) -> str:
-        """A table for people."""
+        """The table as text."""
         lines = [["", *(title for title, _, _ in COLUMNS)]]
         lines += [["*" if row["chosen"] else "", *cells_of(row, COLUMNS)] for row in self]
         head = f"{self.n:,} fingerprints of {self.bits} bits, distance {self.distance}"
@@ -121,7 +121,7 @@ def plan(
 
 
 def _rivals(n: int, distance: int, bits: int, sample: Any, chosen: SearchPlan) -> list[SearchPlan]:
-    """The plans to compare, the quickest first: of one kind none that another beats in all."""
+    """The plans worth comparing, the quickest first; none that another of its kind beats in all."""
     if distance < bits:
         exact = exact_plans(n, distance, bits, sample)
         plans = [each for each in exact if not any(_beats(other, each) for other in exact)]

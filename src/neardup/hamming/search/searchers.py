@@ -1,4 +1,4 @@
-"""Search some rows that do not change: one class a kind of plan, all with the same answers.
+"""Searchers of rows that do not change: a class for each kind of plan, all with the same answers.
 
 A bucket that holds far more rows than the plan expects (a million equal pages, or a million whose
 block of bits is the same) is not compared row by row: its distinct fingerprints get a searcher of
@@ -33,13 +33,13 @@ __all__ = [
 
 QUERIES_PER_TASK: Final = 4096
 QUERIES_CUT_AT_ONCE: Final = 64
-"""The most queries whose matches are held at a time, where only the first matches are asked for."""
+"""The most queries whose matches are in memory at a time, with a limit."""
 MATCHES_AT_ONCE: Final = 1 << 22
-"""The most matches held at a time, unless one query has more, where only the first are asked."""
+"""The most matches in memory at a time with a limit, unless one query has more."""
 FEW_HITS: Final = 256
 QUERIES_KEPT_AT_ONCE: Final = 256
 MOST_KEPT: Final = 4096
-"""Matches of one query of which the first are kept while others pass."""
+"""The largest limit with which the first matches are collected during a search."""
 
 
 class Neighbours(NamedTuple):
@@ -67,7 +67,7 @@ class Neighbours(NamedTuple):
 
 
 class First:
-    """A limit on the matches of a query: the living ones, and of them the first.
+    """A limit on the matches of a query: only the first living ones are returned.
 
     Args:
         most: How many of each query, 1 or more.
@@ -76,7 +76,7 @@ class First:
     """
 
     def __init__(self, most: int, dead: Flags | None = None, *, by_age: bool = False) -> None:
-        """Keep the rule; no match is cut before the first search."""
+        """Store the rule; no match is cut before the first search."""
         self.most, self.dead, self.by_age = most, dead, by_age
         self._cuts: list[int] = []
 
@@ -86,15 +86,15 @@ class First:
         return sum(self._cuts)
 
     def is_kept(self, count: int) -> bool:
-        """Whether the first are kept while `count` rows pass, which takes room for them."""
+        """Whether a search of `count` rows collects the first matches, which takes memory."""
         return min(self.most, count) <= MOST_KEPT
 
     def note(self, cut: int) -> None:
-        """Count matches that a searcher left out by itself."""
+        """Count matches that a searcher left out itself."""
         self._cuts.append(cut)
 
     def of(self, neighbours: Neighbours, count: int) -> Neighbours:
-        """The first living matches of each query; the queries are 0 to count - 1."""
+        """The first living matches of each query, for queries 0 to count - 1."""
         from neardup.kernels.hamming.first import KEY_ROW_BITS, first_of_each
 
         if self.dead is not None:
@@ -125,7 +125,7 @@ class Searcher(Protocol):
     def search_once(
         self, query: Code, distance: int, most: int | None = None, dead: Flags | None = None
     ) -> tuple[list[tuple[int, int]], int]:
-        """The (distance, row) of one query, uint64 (width,), unsorted, and how many there are.
+        """The (distance, row) of a query's matches, uint64 (width,), unsorted, and their number.
 
         Of many, only the `most` that are first by distance and row; rows marked in `dead`, bool,
         are left out.
@@ -133,26 +133,26 @@ class Searcher(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Memory in addition to the fingerprints."""
+        """The memory of the searcher in addition to the fingerprints."""
 
 
 class ScanSearcher:
-    """Compares each query with every row."""
+    """A searcher that compares each query with every row."""
 
     def __init__(self, codes: Codes, plan: SearchPlan) -> None:
-        """Take uint64 (n, width)."""
+        """Store the fingerprints, uint64 (n, width)."""
         self.plan = plan
         self._count, width = codes.shape
         self._codes, self._multipliers = codes.reshape(-1), multipliers_of(width)
 
     @property
     def compared(self) -> tuple[Words, int, tuple[Any, ...]]:
-        """The fingerprints as kernels take them: flat, how many, multipliers."""
+        """The fingerprints as kernels take them: flat, their number, multipliers."""
         return self._codes, self._count, self._multipliers
 
     @property
     def nbytes(self) -> int:
-        """None."""
+        """Zero: a scan needs no tables."""
         return 0
 
     def search(
@@ -200,7 +200,7 @@ class ScanSearcher:
 def in_parts(
     count: int, workers: int, search: Any, first: First | None = None, matches: int = 1
 ) -> Neighbours:
-    """Search ranges of the queries on threads; what is not asked is dropped range by range.
+    """Search ranges of the queries in threads; matches beyond the limit are dropped range by range.
 
     A query has up to `matches` matches.
     """
@@ -219,12 +219,12 @@ def in_parts(
 
 
 def _range_size(count: int, workers: int, most: int) -> int:
-    """The most queries of a range: several ranges a thread, so that none waits for long."""
+    """The most queries in a range: several ranges for each thread, so that none waits for long."""
     return max(1, min(most, count if workers == 1 else -(-count // (4 * workers))))
 
 
 def kept_first(count: int, workers: int, search: Any, first: First, rows: int) -> Neighbours:
-    """Search ranges of the queries on threads, which keep the first matches and count the others.
+    """Search ranges of the queries in threads, which keep the first matches and count the others.
 
     Args:
         count: Queries.
@@ -255,7 +255,7 @@ def kept_first(count: int, workers: int, search: Any, first: First, rows: int) -
 
 
 def _as_words(flags: Flags | None) -> Any:
-    """Flags as bits, uint64 (n / 64, rounded up); none for None."""
+    """Flags as bits, uint64 (n / 64, rounded up); None for None."""
     if flags is None:
         return frozen(np.empty(0, np.uint64))
     words = np.zeros(-(-len(flags) // 64), np.uint64)
@@ -268,7 +268,7 @@ NOTHING: Final = frozen(np.empty((2, 0), np.int64))
 
 
 class _Workspace(threading.local):
-    """A thread's room for the rows and distances of one query's hits."""
+    """A thread's arrays for the rows and distances of one query's hits."""
 
     def __init__(self) -> None:
         self.few = np.empty((2, FEW_HITS), np.int64)
@@ -278,7 +278,7 @@ _workspace = _Workspace()
 
 
 def in_workspace(search: Any, *arguments: Any) -> Any:
-    """Search one query into this thread's room, or if that is too small into more.
+    """The hits of one query, searched in this thread's workspace, or a larger one if needed.
 
     Returns:
         int64 (2, hits), rows and distances, valid until the thread's next search, NOTHING for
@@ -299,7 +299,7 @@ def in_workspace(search: Any, *arguments: Any) -> Any:
 def first_hits(
     hits: Any, most: int | None, dead: Flags | None
 ) -> tuple[list[tuple[int, int]], int]:
-    """The (distance, row) of living int64 (2, hits), of many the first `most`; and how many."""
+    """The (distance, row) of the first `most` living hits of int64 (2, hits), and their number."""
     count = hits.shape[1]
     if count == 0:
         return [], 0

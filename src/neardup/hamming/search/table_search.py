@@ -1,4 +1,4 @@
-"""Build the tables of a plan: which hash their keys have, and which buckets a query opens."""
+"""The tables of a plan: the hash of their keys, and the buckets that a query opens."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ if TYPE_CHECKING:
 __all__ = ["TableSearcher", "build_tables", "key_factors", "probes_of"]
 
 HEAVY_BUCKET: Final = 1 << 16
-"""Rows from which a searcher of their own costs less than comparing them all (some 20 us)."""
+"""The number of rows from which a searcher of a bucket costs less than comparing them all (some 20
+us)."""
 HEAVY_TIMES: Final = 32
 FINE_FROM: Final = 12
 
 
 def probes_of(plan: SearchPlan, distance: int) -> Any:
-    """The buckets that a query of this distance opens.
+    """The buckets that a query of a distance opens.
 
     Where the m masks are disjoint and share the distance (mih, probe), rows within k bits differ
     from the query in at most k // m bits of one of the first k % m + 1 blocks, or in less of
@@ -67,7 +68,7 @@ def probes_of(plan: SearchPlan, distance: int) -> Any:
 
 
 def key_factors(masks: Masks, key_bits: int) -> Masks:
-    """The multipliers of the words under each mask; the top bits of the sum are the key.
+    """The multipliers of the words under each mask; the key is the top bits of the sum.
 
     A mask of no more bits than the key has them moved there side by side, so that different bits
     have different keys (almost, where a word has several runs of them). More bits are spread by the
@@ -94,7 +95,7 @@ def key_factors(masks: Masks, key_bits: int) -> Masks:
 
 
 def _side_by_side(mask: list[int], key_bits: int) -> list[int] | None:
-    """Factors that move the mask's runs of ones to the top, one below the other; None if none do.
+    """Factors that move a mask's runs of ones to the top, next to each other; None if none do.
 
     A product only moves bits up.
     """
@@ -124,7 +125,7 @@ def _runs(bits: int) -> list[tuple[int, int]]:
 
 
 def build_tables(codes: Codes, plan: SearchPlan, workers: int) -> Any:
-    """Build the plan's tables of uint64 (n, width) rows, each thread whole tables."""
+    """The plan's tables of uint64 (n, width) rows; each thread builds whole tables."""
     from neardup.kernels.hamming.hash_tables import SearchTables, build_table
 
     count, width = codes.shape
@@ -154,7 +155,7 @@ def build_tables(codes: Codes, plan: SearchPlan, workers: int) -> Any:
 
 
 class TableSearcher:
-    """Looks a query up in tables of rows by some of their bits."""
+    """A searcher that looks a query up in tables by some of its bits."""
 
     def __init__(
         self,
@@ -165,7 +166,7 @@ class TableSearcher:
         workers: int,
         tables: Any = None,
     ) -> None:
-        """Build every table of the plan for uint64 (n, width), unless they are given.
+        """Build every table of the plan for uint64 (n, width), unless tables are passed.
 
         A bucket that is too large to be compared row by row gets what `searcher_within` makes of
         its distinct fingerprints.
@@ -191,7 +192,7 @@ class TableSearcher:
 
     @property
     def view(self) -> Any:
-        """The tables and what a query opens, as `view_of` gives them."""
+        """The tables and a query's buckets, as `view_of` returns them."""
         return self._view
 
     @property
@@ -239,7 +240,7 @@ class TableSearcher:
     def _in_heavy(
         self, waiting: Any, queries: Codes, distance: int, workers: int, first: First | None
     ) -> Iterator[Neighbours]:
-        """The matches in the heavy buckets for the queries that came to them."""
+        """The matches in heavy buckets, for the queries that open one."""
         waiting = waiting[np.lexsort((waiting[:, 2], waiting[:, 1]))]
         edges = np.flatnonzero(np.any(waiting[1:, 1:3] != waiting[:-1, 1:3], axis=1)) + 1
         for group in np.split(waiting, edges) if len(waiting) else []:
@@ -282,7 +283,7 @@ class TableSearcher:
 
 
 class _HeavyBucket:
-    """The rows of a heavy bucket: their distinct fingerprints, and which rows have each."""
+    """The rows of a heavy bucket: their distinct fingerprints, and the rows with each."""
 
     def __init__(
         self, codes: Codes, rows: Rows, searcher_within: Callable[[Codes], Searcher]
@@ -297,12 +298,12 @@ class _HeavyBucket:
         return self._searcher.search(queries, distance, workers)
 
     def codes(self, neighbours: Neighbours) -> Codes:
-        """The fingerprints that were found, uint64 (m, width)."""
+        """The fingerprints of matches, uint64 (m, width)."""
         codes: Codes = self._distinct[neighbours.rows]
         return codes
 
     def members(self, dead: Flags | None) -> tuple[Rows, Offsets]:
-        """The living rows of each distinct fingerprint, ascending, and where each one's begin."""
+        """The living rows of each distinct fingerprint, ascending, and their begins."""
         if dead is None:
             return self._rows, self._groups.starts
         living = ~dead[self._rows]
@@ -312,7 +313,7 @@ class _HeavyBucket:
 def _expanded(
     neighbours: Neighbours, members: Rows, starts: Offsets, first: First | None
 ) -> Neighbours:
-    """The rows of the fingerprints that were found, of each those asked for at most."""
+    """The rows with the matching fingerprints, up to a limit for each."""
     begins = starts[neighbours.rows]
     sizes = starts[neighbours.rows + 1] - begins
     if first is not None:

@@ -1,4 +1,4 @@
-"""Every pair within a Hamming distance of fingerprints that do not fit in memory, as Arrow."""
+"""The pairs within a Hamming distance of fingerprints that exceed memory, as Arrow batches."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class FoundPairs:
-    """The result of a join, while its files exist.
+    """The result of a join, valid while its files exist.
 
     Args:
         spool: The pairs.
@@ -83,7 +83,7 @@ def pair_batches(
     first_row: int = 0,
     progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Find every pair of fingerprints within `distance` bits, however many there are of both.
+    """Every pair of fingerprints within `distance` bits, for any number of rows and pairs.
 
     Args:
         source: A whole np.memmap of uint64 or int64, (n,) or (n, width), low word first; the path
@@ -119,7 +119,7 @@ def pair_batches(
 
 
 def check_request(distance: int, plan: str, limits: Limits) -> None:
-    """Refuse what could only be refused after the reading.
+    """Refuse, before reading, a request that would fail after it.
 
     Raises:
         UsageError: For a wrong distance, plan, memory or limit.
@@ -140,7 +140,7 @@ def joined_rows(
     limits: Limits,
     progress: Progress | None = None,
 ) -> Iterator[FoundPairs]:
-    """Join the rows of a file; the pairs are there for the time of a `with` statement."""
+    """A context with the pairs of the rows of a file."""
     check_join_plan(plan, distance, bits)
     memory = memory_bytes(limits.memory)
     budget = limits.budget or Budget.of(memory, rows)

@@ -1,4 +1,4 @@
-"""Mergers for the pairs of a spilled join: a spool of pairs, or a forest of groups."""
+"""Mergers of the pairs in a spilled join: into a spool of pairs, or a forest of groups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ForestMerger", "PairMerger", "Pieces", "SlabMerger"]
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Two pieces of rows in memory: the pairs between them are due, and those inside if so said."""
+    """Two pieces of rows in memory, whose pairs are due: between them, and optionally inside."""
 
     border: int  # rows of the first piece
     inside: tuple[bool, bool]
@@ -34,30 +34,30 @@ class Pieces:
 
 
 class SlabMerger(Protocol):
-    """Takes what is found in the slabs; rows are named by their numbers in the whole collection."""
+    """The interface for results of slabs; rows are named by their numbers in the collection."""
 
     def slab(self, codes: Codes, numbers: Numbers, pieces: Pieces | None = None) -> Sink:
-        """A sink for rows that are in memory now."""
+        """A sink for the rows in memory."""
 
     def finish(self, sink: Sink, numbers: Numbers) -> None:
-        """Take what a slab's sink holds; its rows leave the memory."""
+        """Merge the content of a slab's sink, whose rows then leave memory."""
 
     def expect(self, pairs: int) -> None:
         """Announce at least `pairs` more pairs; may raise."""
 
     def collapsed(self, groups: list[Numbers], due: bool) -> SlabMerger:
-        """Take groups of equal rows (ascending numbers); the merger for the first row of each."""
+        """The merger for the first rows of groups of equal rows (ascending numbers)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairMerger:
-    """Takes the pairs of slabs into a spool; a row may stand for all that are equal to it."""
+    """A merger that writes pairs to a spool; a row may stand for all equal ones."""
 
     spool: PairSpool
     groups: Mapping[int, Numbers] = field(default_factory=dict)  # by the first row of each
 
     def slab(self, codes: Codes, numbers: Numbers, pieces: Pieces | None = None) -> Sink:
-        """A sink that names pairs by their numbers, and measures them."""
+        """A sink that names pairs by row numbers and measures them."""
         return SlabPairs(self, codes, numbers, pieces)
 
     def finish(self, sink: Sink, numbers: Numbers) -> None:
@@ -68,7 +68,7 @@ class PairMerger:
         self.spool.expect(pairs)
 
     def collapsed(self, groups: list[Numbers], due: bool) -> SlabMerger:
-        """A merger that puts all rows of a group in the place of its first."""
+        """A merger that replaces the first row of each group by all its rows."""
         for numbers in groups if due else ():
             for left, right in products(numbers, numbers):
                 later = left < right
@@ -78,7 +78,7 @@ class PairMerger:
         return PairMerger(self.spool, {**self.groups, **firsts})
 
     def put(self, left: Any, right: Any, distance: Any) -> None:
-        """Take pairs of row numbers, those of a group's first row for every row of the group."""
+        """Add pairs of row numbers; a group's first row stands for all its rows."""
         if not self.groups:
             self.spool.add(left, right, distance)
             return
@@ -94,7 +94,7 @@ class PairMerger:
 
 @dataclass(frozen=True, slots=True)
 class SlabPairs:
-    """Names the pairs of a slab's rows by their numbers, and measures them; from any thread."""
+    """A sink that names the pairs of a slab by row numbers and measures them; for any thread."""
 
     merger: PairMerger
     codes: Codes
@@ -102,11 +102,11 @@ class SlabPairs:
     pieces: Pieces | None
 
     def parent(self, slot: int) -> RowNumbers:  # noqa: ARG002
-        """No union-find."""
+        """An empty array, since pairs are emitted."""
         return NO_FOREST
 
     def may_store(self, pairs: int) -> bool:  # noqa: ARG002
-        """Every pair is stored; too many raise."""
+        """True: every pair is stored, and too many raise."""
         return True
 
     def expect(self, pairs: int) -> bool:
@@ -116,7 +116,7 @@ class SlabPairs:
         return True
 
     def add(self, packed: Packed, count: int) -> None:  # noqa: ARG002
-        """Take pairs of positions."""
+        """Add pairs of positions."""
         for begin in range(0, len(packed), STEP):
             left, right = unpacked_pairs(packed[begin : begin + STEP])
             if self.pieces is not None:
@@ -130,16 +130,16 @@ class SlabPairs:
 
 @dataclass(frozen=True, slots=True)
 class ForestMerger:
-    """Unites what is found in slabs in one union-find of all rows."""
+    """A merger that unites matches in one union-find of all rows."""
 
     parent: Numbers
 
     def slab(self, codes: Codes, numbers: Numbers, pieces: Pieces | None = None) -> Sink:  # noqa: ARG002
-        """A sink with a union-find for each thread; uniting a pair twice does no harm."""
+        """A sink with a union-find for each thread; uniting a pair twice is harmless."""
         return UnionFinds(len(codes))
 
     def finish(self, sink: Sink, numbers: Numbers) -> None:
-        """Unite the rows that are united in a slab, by their numbers."""
+        """Unite the rows that a slab united, by their numbers."""
         from neardup.kernels.hamming.slabs import unite_numbers
 
         assert isinstance(sink, UnionFinds)  # noqa: S101
@@ -147,10 +147,10 @@ class ForestMerger:
             unite_numbers(forest, numbers, self.parent)
 
     def expect(self, pairs: int) -> None:
-        """No pair is stored, so there are never too many."""
+        """Do nothing: no pair is stored."""
 
     def collapsed(self, groups: list[Numbers], due: bool) -> SlabMerger:  # noqa: ARG002
-        """Unite equal rows; the first of each stands for the others."""
+        """Unite equal rows; returns the merger for the first of each."""
         from neardup.kernels.forest import unite_all
 
         for numbers in groups:

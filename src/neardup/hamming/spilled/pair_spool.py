@@ -1,4 +1,4 @@
-"""Take the pairs of a spilled join, keep them on disk where they are many, and give them sorted."""
+"""The pairs of a spilled join: collected, on disk where they are many, and returned in order."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["PairSpool", "pairs_that_fit"]
 
 RECORD: Final = 16
 SORT_BYTES: Final = 64
-"""Memory that sorting takes for each pair."""
+"""The memory that sorting takes for each pair."""
 BINS: Final = 4096
 NUMBER_BITS: Final = np.uint64(48)
 NUMBER: Final = np.uint64(2**48 - 1)
 
 
 class PairSpool:
-    """Pairs in any order in, sorted pairs out; beyond a part of the memory they are on disk.
+    """A spool that takes pairs in any order and returns them sorted; a large one is on disk.
 
     Args:
         limit: The most pairs to take.
@@ -45,7 +45,7 @@ class PairSpool:
     """
 
     def __init__(self, limit: int, memory: int, tmp: str | None = None) -> None:
-        """Begin empty, in memory."""
+        """Start empty, in memory."""
         self.limit, self.count = limit, 0
         self._tmp = tmp
         self._buffer: list[Any] = []
@@ -57,7 +57,7 @@ class PairSpool:
 
     @property
     def nbytes(self) -> int:
-        """Bytes on disk."""
+        """The bytes on disk."""
         return self._file.nbytes if self._file else 0
 
     def expect(self, pairs: int) -> None:
@@ -70,7 +70,7 @@ class PairSpool:
             raise TooManyPairsError(self.count + pairs, self.limit, at_least=True)
 
     def add(self, left: Any, right: Any, distance: Any) -> None:
-        """Take pairs of row numbers, below 2**48, in either order; from any thread.
+        """Add pairs of row numbers, below 2**48, in either order; from any thread.
 
         Raises:
             TooManyPairsError: If they are more than the limit; it has the count so far.
@@ -98,7 +98,7 @@ class PairSpool:
             yield from self._sorted(0, 1 << 48, self.count)
 
     def row_numbers(self) -> Iterator[Any]:
-        """The numbers of all rows that occur, some of them often: int64 arrays."""
+        """The row numbers of all pairs, with repetitions: int64 arrays."""
         for part in self._all():
             yield part[:, 0].astype(np.int64)
             yield (part[:, 1] & NUMBER).astype(np.int64)
@@ -112,7 +112,7 @@ class PairSpool:
         self._buffered_rows = 0
 
     def _sorted(self, low: int, high: int, count: int) -> Iterator[tuple[Any, Any, Any]]:
-        """The pairs of left row low..high-1, by ranges of which each can be sorted in memory."""
+        """The pairs of left rows low..high-1, by ranges that can each be sorted in memory."""
         if count <= self._sort or high - low == 1:
             parts = [part for part in self._of_range(low, high) if len(part)]
             yield from in_order(np.concatenate(parts), low)
@@ -143,7 +143,7 @@ class PairSpool:
                 yield part
 
     def close(self) -> None:
-        """Give memory and disk space back."""
+        """Free memory and disk space."""
         self._buffer.clear()
         if self._file is not None:
             self._file.close()
@@ -153,12 +153,12 @@ class PairSpool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the spool."""
         self.close()
 
 
 def in_order(records: Any, low: int) -> Iterator[tuple[Any, Any, Any]]:
-    """Sort records (uint64 (n, 2)), whose left rows are at least `low`, and take them apart.
+    """Sorted pairs from records (uint64 (n, 2)) whose left rows are at least `low`.
 
     Left, right and distance are packed into one word where they fit: sorting words is quick.
     """
@@ -189,7 +189,7 @@ def in_order(records: Any, low: int) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def pairs_that_fit(tmp: str | None) -> int:
-    """Pairs for which half of the free space of a folder would do.
+    """The number of pairs that fit in half of the free space of a folder.
 
     Raises:
         FileError: If there is no such folder.

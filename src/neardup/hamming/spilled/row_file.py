@@ -1,4 +1,4 @@
-"""Fingerprints that do not fit in memory: rows of words in a file, read by chunks on threads.
+"""Fingerprints that exceed memory: rows of words in a file, read by chunks in threads.
 
 Temporary files are unlinked when they are made, so nothing is left behind, however a run ends.
 """
@@ -52,16 +52,16 @@ class RowFile:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that one pass reads."""
+        """The bytes that one pass reads."""
         return self.count * (8 * self.width + (0 if self.numbers_fd is None else 8))
 
     @property
     def number_bytes(self) -> int:
-        """Bytes that hold a row's number: 4 or 8."""
+        """The bytes of a row number: 4 or 8."""
         return 4 if self.numbers_fd is None and self.base + self.count <= 1 << 32 else 8
 
     def chunk_rows(self) -> int:
-        """Rows that are read at once: a multiple of 8."""
+        """The number of rows read at a time: a multiple of 8."""
         return max(8, CHUNK_BYTES // (8 * self.width) & ~7)
 
     def parts(self, count: int) -> list[tuple[int, int]]:
@@ -93,11 +93,11 @@ class RowFile:
             yield Chunk(codes, names[: size if named else 0], present, self.base + at)
 
     def read_codes(self, first: int, into: Codes) -> None:
-        """Read rows first... into a uint64 (rows, W) array."""
+        """Read rows from `first` on into a uint64 (rows, W) array."""
         read_exactly(self.fd, into, self.offset + 8 * self.width * first)
 
     def read_numbers(self, first: int, into: Codes) -> None:
-        """Read or make the numbers of rows first... into a uint64 array."""
+        """Read or generate the numbers of rows from `first` on into a uint64 array."""
         if self.numbers_fd is None:
             into[:] = np.arange(self.base + first, self.base + first + len(into), dtype=np.uint64)
         else:
@@ -120,11 +120,11 @@ class RowFile:
         return np.concatenate(blocks)
 
     def without(self, present: Bitmap) -> RowFile:
-        """The same rows with other ones taking part."""
+        """A copy of the rows with another bitmap of rows that take part."""
         return replace(self, present=present)
 
     def all_present(self) -> Bitmap:
-        """A bitmap of the rows that take part, to be changed: uint8."""
+        """A writable bitmap of the rows that take part: uint8."""
         if len(self.present):
             return self.present.copy()
         return np.full(self.count + 7 >> 3, 0xFF, np.uint8)
@@ -136,5 +136,5 @@ class RowFile:
 
 
 def clear_bits(present: Bitmap, rows: Rows) -> None:
-    """Let rows take no part: bits of `present` (uint8) in place; rows are distinct."""
+    """Clear bits of `present` (uint8) in place, so that distinct rows take no part."""
     np.bitwise_and.at(present, rows >> 3, ~(np.uint8(1) << (rows & 7).astype(np.uint8)))

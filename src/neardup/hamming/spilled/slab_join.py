@@ -1,4 +1,4 @@
-"""Join fingerprints that do not fit in memory: slab by slab, each with the engine of `join`.
+"""The join of fingerprints that exceed memory: slab by slab, each by the engine of `join`.
 
 Plan of a join, for a plan of m blocks of which c agree:
 1. count how many rows lie in each bin of every block that can come first: one pass over the file;
@@ -51,13 +51,13 @@ DEEPEST: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Conditions on the pairs to be found: on which masks they agree."""
+    """Conditions on the pairs of a join: the masks on which they agree."""
 
     masks: Masks | None
     agree: Flags | None
 
     def and_first(self, masks: Masks) -> Rules:
-        """Also agree on the last of these masks, and on none before it."""
+        """These conditions, and equality on the last of some masks and on none before it."""
         agree = np.arange(len(masks)) == len(masks) - 1
         if self.masks is None:
             return Rules(masks, agree)
@@ -65,7 +65,7 @@ class Rules:
 
     @property
     def admit_equal(self) -> bool:
-        """Whether two equal rows are a pair to be found."""
+        """Whether two equal rows meet the conditions."""
         return self.agree is None or bool(np.all(self.agree))
 
 
@@ -91,7 +91,7 @@ class SpilledJoin:
     _buffers: SlabBuffers | None = field(default=None, init=False)
 
     def run(self, rows: RowFile, merger: SlabMerger, plan: str = "auto") -> None:
-        """Find every pair of the rows within the distance, exactly once, for the merger."""
+        """Find every pair within the distance exactly once, and pass it to the merger."""
         try:
             self._solve(rows, merger, NO_RULES, plan, 0)
         finally:
@@ -121,13 +121,13 @@ class SpilledJoin:
             self._join_heavy(passing, merger, rules, depth)
 
     def _bins_log2(self, rows: RowFile) -> int:
-        """Bits of a bin's number: bins fit the cache, and no thread holds back too many at once."""
+        """The bits of a bin number: bins fit the cache, and no thread buffers too many."""
         bins_log2 = (rows.count * (8 * rows.width + 4) // JOIN_BUCKET_BYTES).bit_length()
         slabs = (rows.count // self.budget.slab_rows).bit_length()
         return max(4, slabs + 2, min(bins_log2, JOIN_MOST_BINS_LOG2 + min(slabs, 3)))
 
     def _count(self, rows: RowFile, plan: JoinPlan, shift: np.uint64) -> npt.NDArray[np.int64]:
-        """Rows of each bin of each first block, by range of rows: int64 (ranges, blocks, bins)."""
+        """The rows of each bin of each first block, by range: int64 (ranges, blocks, bins)."""
         from neardup.kernels.hamming.slabs import count_bins
 
         ranges = self._ranges(rows)
@@ -174,7 +174,7 @@ class SpilledJoin:
                 self.progress.advance(8 * rows.width * size)
 
     def _buffers_for(self, rows: int, source: RowFile) -> SlabBuffers:
-        """The memory of the slab before, or more of it."""
+        """The memory of the last slab, grown if needed."""
         if self._buffers is None or not self._buffers.fits(rows, source):
             self._buffers = None  # before there is another one
             self._buffers = SlabBuffers.of(rows, source)
@@ -183,7 +183,7 @@ class SpilledJoin:
     def _gather(
         self, passing: Pass, bins: tuple[int, int], totals: Rows, buffers: SlabBuffers
     ) -> None:
-        """Read the whole file and keep the rows of a slab, ordered by bin."""
+        """Read the whole file and collect the rows of a slab, ordered by bin."""
         from neardup.kernels.hamming import slabs as kernels
 
         rows, (first, last) = passing.rows, bins
@@ -266,7 +266,7 @@ class SpilledJoin:
     def _collapse(
         self, rows: RowFile, merger: SlabMerger, rules: Rules
     ) -> tuple[RowFile, SlabMerger]:
-        """Take out the rows of values so common that no partition would separate them."""
+        """Remove the rows of values so common that no partition would separate them."""
         values = self._common_values(rows)
         if not len(values):
             return rows, merger
@@ -275,7 +275,7 @@ class SpilledJoin:
         return rows.without(present), merger.collapsed(groups, rules.admit_equal)
 
     def _common_values(self, rows: RowFile) -> Codes:
-        """Values with about a quarter of the rows that fit in memory, from a sample."""
+        """Values with about a quarter of the rows that fit in memory, by a sample."""
         if rows.count <= self.budget.whole_rows:
             return np.empty((0, rows.width), np.uint64)
         sample = rows.sample(VALUES_SAMPLE)
@@ -288,7 +288,7 @@ class SpilledJoin:
     def _take_out(
         self, rows: RowFile, values: Codes, present: Bitmap, merger: SlabMerger, due: bool
     ) -> list[Numbers]:
-        """The numbers of the rows with each value; only the first one of each stays present."""
+        """The numbers of the rows with each value; only its first row stays present."""
         from neardup.kernels.hamming.hash_partition import key_of_each
         from neardup.kernels.hamming.slabs import SlabKey, match_values
 
@@ -323,7 +323,7 @@ class SpilledJoin:
         return groups
 
     def _join_pieces(self, rows: RowFile, merger: SlabMerger, rules: Rules, plan: str) -> None:
-        """Join a file in memory: as a whole, or every two pieces of it if it is too large."""
+        """Join a file in memory: whole, or by every two pieces if it is too large."""
         whole = self.budget.whole_rows
         pieces = [(0, rows.count)]
         if rows.count > whole:
@@ -346,7 +346,7 @@ class SpilledJoin:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One block of a plan over one file, and the rows of its bins: int64 (ranges, bins)."""
+    """A block of a plan over one file, and the rows of its bins: int64 (ranges, bins)."""
 
     rows: RowFile
     plan: JoinPlan
@@ -360,7 +360,7 @@ class Pass:
         return np.ascontiguousarray(self.plan.masks[self.block])
 
     def light_totals(self, most: int) -> Rows:
-        """Rows of each bin; 0 for a bin of more than `most`."""
+        """The rows of each bin; 0 for a bin with more than `most`."""
         totals = self.counts.sum(axis=0)
         return np.where(totals > most, 0, totals)
 

@@ -1,4 +1,4 @@
-"""The memory of a join that does not fit in it: how the budget is divided, and a slab's arrays."""
+"""The memory of a spilled join: how the budget is divided, and the arrays of a slab."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["Budget", "SlabBuffers"]
 IDS_AT_ONCE: Final = 1 << 20
 MOST_SLAB_ROWS: Final = (1 << 32) - 1
 OWN_MEMORY: Final = 300 << 20
-"""Bytes of the interpreter and its libraries."""
+"""The bytes of the interpreter and its libraries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The limits of what may be in memory.
+    """The memory limits of a spilled join.
 
     Args:
         slab_rows: Rows of a slab.
@@ -37,7 +37,7 @@ class Budget:
 
     @classmethod
     def of(cls, memory: int, rows: RowFile, extra: int = 0) -> Budget:
-        """Divide `memory` bytes; `extra` is what a collector needs for each row of a slab."""
+        """The division of `memory` bytes; `extra`: a collector's bytes for each row of a slab."""
         width = rows.width
         free = memory - min(OWN_MEMORY, memory // 4)
         slab_rows = int(free * 0.68) // (8 * width + 4 + rows.number_bytes + extra)
@@ -48,7 +48,7 @@ class Budget:
 
 @dataclass(slots=True)
 class SlabBuffers:
-    """The memory of a slab, used again for the next one."""
+    """The arrays of a slab, reused for the next one."""
 
     codes: Codes
     ids: RowNumbers
@@ -56,7 +56,7 @@ class SlabBuffers:
 
     @classmethod
     def of(cls, rows: int, source: RowFile) -> SlabBuffers:
-        """Buffers for a number of rows of a file."""
+        """Buffers for a number of a file's rows."""
         small = source.number_bytes == 4
         numbers: Numbers = np.empty(rows, np.uint32) if small else np.empty(rows, np.uint64)
         buffers = cls(np.empty((rows, source.width), np.uint64), np.empty(rows, np.uint32), numbers)
@@ -64,12 +64,12 @@ class SlabBuffers:
         return buffers
 
     def fits(self, rows: int, source: RowFile) -> bool:
-        """Whether a number of rows of a file fits."""
+        """Whether a number of a file's rows fits."""
         same = self.codes.shape[1] == source.width
         return len(self.ids) >= rows and same and self.numbers.itemsize == source.number_bytes
 
     def reset_ids(self, rows: int) -> None:
-        """Number the first rows; uniting in a slab leaves the ids in another order."""
+        """Number the first rows from 0; uniting in a slab reorders the ids."""
         for begin in range(0, rows, IDS_AT_ONCE):
             end = min(begin + IDS_AT_ONCE, rows)
             self.ids[begin:end] = np.arange(begin, end, dtype=np.uint32)

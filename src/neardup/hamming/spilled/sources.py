@@ -1,4 +1,4 @@
-"""Bring fingerprints from wherever they are into a file of rows that can be read by chunks."""
+"""Sources of fingerprints, brought into a file of rows that can be read by chunks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_NUMBER: Final = 1 << 48
 def open_rows(
     source: Any, bits: int | None = None, tmp: str | None = None, first_row: int = 0
 ) -> Iterator[tuple[RowFile, int]]:
-    """Give a source of fingerprints as rows of a file, for the time of a `with` statement.
+    """A context with a source of fingerprints as rows of a file.
 
     Args:
         source: A whole np.memmap (uint64 or int64, (n,) or (n, width)), which is read where it is.
@@ -117,7 +117,7 @@ def _check_numbers(rows: RowFile) -> None:
 
 
 class _Bitmap:
-    """Collects flags as bits; nothing is kept while all are set."""
+    """A growing array of flags as bits; it has no bits while all flags are set."""
 
     def __init__(self) -> None:
         self._count, self._clear = 0, False
@@ -138,6 +138,6 @@ class _Bitmap:
         self._tail = joined[whole:]
 
     def finish(self) -> Any:
-        """The bits, or nothing where all are set: uint8."""
+        """The bits, uint8; an empty array where all flags are set."""
         last = np.packbits(self._tail, bitorder="little")
         return np.concatenate([np.empty(0, np.uint8), *self._parts, last])

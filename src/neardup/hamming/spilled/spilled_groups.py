@@ -1,4 +1,4 @@
-"""Group fingerprints that do not fit in memory: transitive components, or greedy keep.
+"""Groups of fingerprints that exceed memory: transitive components, or greedy keep.
 
 Matches never leave a component, and most components are small. So greedy keep is decided for some
 components at a time, whose rows are read again.
@@ -35,7 +35,8 @@ __all__ = ["spilled_components", "spilled_greedy"]
 RANGE_BITS: Final = 20
 ROWS_AT_ONCE: Final = 1 << 22
 BYTES_OF_A_MEMBER: Final = 96
-"""Beside three copies of its words: row numbers, labels, and the search within its component."""
+"""The memory of a member beside three copies of its words: row numbers, labels, and the search in
+its component."""
 
 
 def spilled_components(
@@ -119,7 +120,7 @@ def _joined(
     limits: Limits,
     progress: Progress | None,
 ) -> Iterator[tuple[RowFile, Any, Engine]]:
-    """The rows of a source, what `spilled_components` gives for them, and the search."""
+    """The rows of a source, the labels of `spilled_components`, and the search."""
     check_request(distance, plan, limits)
     with open_rows(source, bits, limits.tmp) as (rows, width):
         check_join_plan(plan, distance, width)
@@ -135,7 +136,7 @@ def _joined(
 
 
 def keep_greedily(rows: RowFile, labels: Rows, engine: Engine, most: int) -> None:
-    """Turn the labels of components into the kept row of each row, in place.
+    """Replace the component labels by the kept row of each row, in place.
 
     Components are taken from the last label down: a kept row is never before the component's
     first, so what is written cannot be taken for a label that is still to come.
@@ -160,7 +161,7 @@ def keep_greedily(rows: RowFile, labels: Rows, engine: Engine, most: int) -> Non
 
 
 def label_ranges(labels: Rows, most: int) -> list[tuple[int, int]]:
-    """Cut the labels into ranges, each with at most `most` rows in components of several.
+    """Ranges of labels, each with at most `most` rows in components of several.
 
     Raises:
         UsageError: If a component has more.
@@ -189,7 +190,7 @@ def label_ranges(labels: Rows, most: int) -> list[tuple[int, int]]:
 
 
 def _rows_between(labels: Rows, first: int, last: int) -> Any:
-    """The rows that are not the first of their component, of those with labels first..last-1."""
+    """The rows of labels first..last-1 that are not the first of their component."""
     parts = []
     for begin in range(0, len(labels), ROWS_AT_ONCE):
         part = labels[begin : begin + ROWS_AT_ONCE]
@@ -214,7 +215,7 @@ def _words_of(rows: RowFile, members: Any) -> Any:
 
 
 def _budget(memory: int, rows: RowFile, workers: int) -> Budget:
-    """The budget that is left next to the labels; each thread has a union-find of the slab."""
+    """The memory left beside the labels; each thread has a union-find of the slab."""
     labels = rows.number_bytes * rows.count
     if labels > memory // 2:
         raise UsageError(

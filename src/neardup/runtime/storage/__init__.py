@@ -1,1 +1,1 @@
-"""Files next to results: whole files, files that grow, temporary rows, checksums."""
+"""Storage: whole files, append-only files, temporary rows and checksums."""

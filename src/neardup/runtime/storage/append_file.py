@@ -1,4 +1,4 @@
-"""Files that only grow: what is appended is there whole, or not at all."""
+"""Append-only files: an append is complete or absent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PIECE_BYTES: Final = 8 << 20
 
 
 def append_whole(descriptor: int, data: Any) -> None:
-    """Append bytes to a file: all of them, or none where that fails, so that lines stay whole.
+    """Append bytes to a file, all of them or none, so that lines stay whole.
 
     Args:
         descriptor: Opened with O_APPEND.
@@ -43,14 +43,14 @@ def append_whole(descriptor: int, data: Any) -> None:
 
 
 class AppendFile:
-    """A file that only grows, by its checksum known since the last mark; nothing is buffered.
+    """An append-only file without buffering, checksummed from mark to mark.
 
     Args:
         path: Created unless it is there.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open it at its end; FileError if that fails."""
+        """Open the file at its end; FileError if that fails."""
         self.path = path
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
@@ -61,12 +61,12 @@ class AppendFile:
         self._checksum = 0
 
     def cut(self, nbytes: int) -> None:
-        """Forget what lies beyond `nbytes`, the length of a mark; the next write goes there."""
+        """Discard what lies beyond `nbytes`, the length at a mark; the next write goes there."""
         os.ftruncate(self._descriptor, nbytes)
         self.nbytes, self._checksum = nbytes, 0
 
     def write(self, data: Any) -> None:
-        """Append bytes; FileError if the disk is full, and none of them is there then."""
+        """Append bytes; FileError if the disk is full, and then none of them is in the file."""
         view = memoryview(data).cast("B")
         try:
             append_whole(self._descriptor, view)
@@ -76,7 +76,7 @@ class AppendFile:
         self.nbytes += view.nbytes
 
     def mark(self) -> dict[str, int]:
-        """Sync; the length, and the checksum of what was appended since the mark before."""
+        """Sync the file; returns its length and the checksum of the bytes since the last mark."""
         try:
             os.fsync(self._descriptor)
         except OSError as error:
@@ -85,7 +85,7 @@ class AppendFile:
         return {"nbytes": self.nbytes, "crc32": checksum}
 
     def check(self, begin: int, mark: dict[str, int]) -> None:
-        """Compare what lies from `begin` to a mark with it; DataError if it differs."""
+        """Verify the bytes from `begin` to a mark; DataError if they differ."""
         checksum, at = 0, begin
         while at < mark["nbytes"]:
             data = os.pread(self._descriptor, min(_PIECE_BYTES, mark["nbytes"] - at), at)
@@ -117,17 +117,17 @@ class AppendFile:
         return self._descriptor
 
     def close(self) -> None:
-        """Close it; it stays."""
+        """Close the file, which stays on disk."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
 
 def damaged(path: Path, reason: str) -> DataError:
-    """Word a state that cannot be used."""
+    """The error about a damaged state."""
     return DataError(f"{path} is damaged: {reason}; remove {path.parent} to start again")
 
 
 def append_failure(action: str, path: Path, error: OSError) -> FileError:
-    """Word a failed system call on the state of a run."""
+    """The error about a failed system call on the state of a run."""
     return file_failure(action, path, error, "choose another --resume folder")

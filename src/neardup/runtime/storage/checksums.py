@@ -1,4 +1,4 @@
-"""Checksums of what lasts: a sealed line, and columns that are written in parts."""
+"""Checksums of stored data: sealed values, and columns written in parts."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def checksum(data: Any) -> bytes:
 
 
 def sealed(body: bytes, key: bytes = b"") -> bytes:
-    """Bytes behind their checksum, and that of the key that they are found by."""
+    """Bytes preceded by a checksum of them and of their key."""
     return checksum(key + body) + body
 
 
 def sealed_parts(parts: Iterable[bytes | memoryview]) -> bytes:
-    """As `sealed`, of one after the other; they are copied once."""
+    """Consecutive bytes sealed as by `sealed`, copied once."""
     parts, summed = list(parts), hashlib.blake2b(digest_size=CHECKSUM_BYTES)
     for each in parts:
         summed.update(each)
@@ -39,7 +39,7 @@ def sealed_parts(parts: Iterable[bytes | memoryview]) -> bytes:
 
 
 def unsealed(value: bytes, name: str, key: bytes = b"") -> bytes:
-    """The bytes behind a checksum.
+    """The bytes behind a verified checksum.
 
     Raises:
         DataError: If the checksum does not agree.
@@ -54,7 +54,7 @@ def unsealed(value: bytes, name: str, key: bytes = b"") -> bytes:
 
 
 class ColumnSum:
-    """CRC-32s of a column: where it is null, the lengths of its texts, and its values.
+    """The CRC-32s of a column: of its null flags, its text lengths and its values.
 
     Attributes:
         rows: How many rows passed.
@@ -69,7 +69,7 @@ class ColumnSum:
     """
 
     def __init__(self) -> None:
-        """Begin with no rows."""
+        """Start without rows."""
         self.rows = self._nulls = self._lengths = self._values = 0
 
     def add_codes(self, values: Any) -> None:
@@ -95,7 +95,7 @@ class ColumnSum:
             self._values = zlib.crc32(memoryview(data)[ends[0] : ends[-1]], self._values)
 
     def __str__(self) -> str:
-        """The three sums, 24 hexadecimal digits."""
+        """The three sums as 24 hexadecimal digits."""
         return f"{self._nulls:08x}{self._lengths:08x}{self._values:08x}"
 
     def _pass(self, missing: Any) -> None:

@@ -1,4 +1,4 @@
-"""Local files that appear whole or not at all, folders that are synced, and locks."""
+"""Durable local files: written whole or not at all, with synced folders, and locks."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ __all__ = [
 ]
 
 HAS_PLACED_IO: Final = hasattr(os, "preadv") and hasattr(os, "pwritev")
-"""Whether files are read and written at given places; Windows has no such calls."""
+"""Whether the system reads and writes files at an offset; Windows does not."""
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _locks: Final[set[int]] = set()
-"""Descriptors of the locks that this process holds."""
+"""The descriptors of the locks that this process holds."""
 
 
 def name_as_text(path: str) -> str:
-    r"""A file's name as text that any output can hold: bytes that are not UTF-8 become escapes.
+    r"""A file name as text for any output; bytes that are not UTF-8 become escapes.
 
     Example:
         >>> name_as_text("caf\udce9.jsonl")
@@ -51,7 +51,7 @@ def name_as_text(path: str) -> str:
 
 
 def path_of(path: Any) -> Path:
-    """The path on this machine that a caller names, a folder of an index or a file of one.
+    """The local path that a caller names, of an index's folder or a file.
 
     Raises:
         UsageError: If it is not a path, or an address such as http://host/index.
@@ -92,7 +92,7 @@ def write_whole(path: str, data: bytes) -> None:
 
 @contextlib.contextmanager
 def written_aside(final: Path, mark: str | None = None) -> Iterator[Path]:
-    """A name to write a file under, and sync it; then it is renamed, durably, or removed.
+    """A context with a temporary path, whose file is then synced and renamed, or removed.
 
     Args:
         final: Its path.
@@ -112,7 +112,7 @@ def written_aside(final: Path, mark: str | None = None) -> Iterator[Path]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in a folder durable, where the system can.
+    """Make renames in a folder durable, where the system allows it.
 
     Raises:
         OSError: If the disk fails.
@@ -130,7 +130,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def check_system(what: str) -> None:
-    """Raise UsageError where something needs locks or reads at an offset, and there are none.
+    """Refuse, with UsageError, a system without locks or reads at an offset.
 
     Example:
         >>> check_system("an index folder")
@@ -140,20 +140,20 @@ def check_system(what: str) -> None:
 
 
 class LockHeldError(Exception):
-    """Another process holds a lock.
+    """The error of a lock that another process holds.
 
     Args:
         holder: Its number, and what else is known of it.
     """
 
     def __init__(self, holder: str) -> None:
-        """Take what is known."""
+        """Store the process that holds the lock."""
         super().__init__(holder)
         self.holder = holder
 
 
 def lock_file(path: Path) -> int:
-    """Lock a file, which is made if it is not there, until `unlock` or the end of this process.
+    """Lock a file, created if missing, until `unlock` or the end of this process.
 
     A child that is forked does not hold it on.
 
@@ -183,14 +183,14 @@ def lock_file(path: Path) -> int:
 
 
 def unlock(descriptor: int) -> None:
-    """Let go of a lock."""
+    """Release a lock."""
     if descriptor in _locks:  # else a child has closed it
         _locks.discard(descriptor)
         os.close(descriptor)
 
 
 def _described(holder: str) -> str:
-    """The number of a process, and whether it has ended."""
+    """The number of a process, as text, and whether it has ended."""
     if not holder.isdigit():
         return "unknown"
     try:
@@ -203,7 +203,7 @@ def _described(holder: str) -> str:
 
 
 def _close_locks() -> None:
-    """Close the locks in a child process; the parent's stay."""
+    """Close the locks in a child process; the parent keeps its own."""
     for descriptor in _locks:
         with contextlib.suppress(OSError):
             os.close(descriptor)
@@ -218,7 +218,7 @@ _FULL: Final = {errno.ENOSPC, errno.EDQUOT}
 
 
 def file_failure(action: str, what: str | Path, error: OSError, instead: str = "") -> FileError:
-    """Word a failed system call.
+    """The error about a failed system call on a file.
 
     Args:
         action: What could not be done: "write".
@@ -240,5 +240,5 @@ def file_failure(action: str, what: str | Path, error: OSError, instead: str = "
 
 
 def disk_full(action: str, what: str | Path, then: str = "") -> FileError:
-    """Word a full disk; `then` goes on after "free some space"."""
+    """The error about a full disk; `then` follows "free some space"."""
     return FileError(f"cannot {action} {what}: no space left on device; free some space{then}")

@@ -1,4 +1,4 @@
-"""A file that several threads fill at once, through mapped memory.
+"""A file that several threads write at once, through mapped memory.
 
 A file system lets one thread at a time write to a file. Pages of mapped memory have no such lock.
 """
@@ -15,11 +15,11 @@ __all__ = ["MappedWrites"]
 
 _LEAST_BYTES: Final = 1 << 20
 _MOST_BYTES: Final = 64 << 20
-"""That are mapped at once. The file grows by as much as it has, up to that."""
+"""The most bytes mapped at once. The file doubles until it reaches that."""
 
 
 class MappedWrites:
-    """Gives places of a file as arrays, one behind the other.
+    """A growing file whose consecutive ranges are given out as arrays.
 
     Args:
         file: Descriptor of an empty file; it becomes longer than what is written to it.
@@ -45,7 +45,7 @@ class MappedWrites:
         return np.frombuffer(self._memory, np.uint8, nbytes, begin - self._begin)
 
     def _map(self, begin: int, nbytes: int) -> None:
-        """Map bytes from `begin` on; those before are unmapped once no array of them is left."""
+        """Map bytes from `begin` on; earlier ones are unmapped once no array uses them."""
         self._begin = begin - begin % mmap.ALLOCATIONGRANULARITY
         nbytes += begin - self._begin
         # A page that did not fit on the disk would end the process, so space is allocated first.

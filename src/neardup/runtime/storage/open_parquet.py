@@ -1,4 +1,4 @@
-"""Parquet files, read piece by piece."""
+"""Parquet files that are read column chunk by column chunk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["open_parquet"]
 
 
 def open_parquet(source: Any) -> pq.ParquetFile:
-    """A file whose column chunks are read when their rows are asked for, and checked.
+    """A Parquet file whose column chunks are checked and read on demand.
 
     Arrow would rather fetch all that is wanted ahead, and hold it until the file is closed: as much
     memory as the file is long.

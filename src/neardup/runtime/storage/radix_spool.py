@@ -1,4 +1,4 @@
-"""Rows that are put in parts by the first bits of one column; what memory does not hold is on disk.
+"""Rows partitioned by the first bits of one column; what memory does not hold goes to disk.
 
 Parts come in ascending order of these bits, and the rows of a part in the order in which they came.
 """
@@ -19,12 +19,12 @@ __all__ = ["RadixSpool"]
 _STEP_BITS: Final = 6
 _BUCKETS: Final = 1 << _STEP_BITS
 _MOST_STEPS: Final = 4
-"""Files that are open at once: 64 a step."""
+"""The most steps of a partition: each opens 64 files at once."""
 _WORD: Final = 8
 
 
 class RadixSpool:
-    """Rows of uint64 in, parts of at most `memory` bytes out unless all rows of one are alike.
+    """A spool of uint64 rows; its parts fit `memory` unless all rows of one have the same key.
 
     Args:
         width: Columns.
@@ -46,7 +46,7 @@ class RadixSpool:
     def __init__(
         self, width: int, column: int, memory: int, tmp: str | None = None, bits: int = 64
     ) -> None:
-        """Begin empty, in memory."""
+        """Start empty, in memory."""
         self._width, self._column, self._tmp = width, column, tmp
         self._memory = memory
         self._bits, self._steps = bits, 1
@@ -56,14 +56,14 @@ class RadixSpool:
         self.spilled = 0
 
     def append(self, rows: Any) -> None:
-        """Take uint64 rows (n, width); FileError if the disk is full."""
+        """Append uint64 rows (n, width); FileError if the disk is full."""
         self._buffer.append(rows)
         self._buffered_bytes += rows.nbytes
         if self._buffered_bytes > self._memory:
             self._spill()
 
     def parts(self) -> Iterator[Callable[[], Iterator[Any]]]:
-        """Give each part as what reads its rows, in pieces, as often as it is called."""
+        """Each part as a function that reads its rows in pieces, any number of times."""
         if not self._files:
             blocks = [np.concatenate(self._buffer)] if self._buffered_bytes else []
             self._buffer = []

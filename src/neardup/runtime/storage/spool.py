@@ -1,4 +1,4 @@
-"""The features of every document, kept between the passes: in memory, beyond a limit on disk."""
+"""The spool of all features between two passes: in memory, and beyond a limit on disk."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["FeatureSpool"]
 _WORD: Final = 8
 _FIRST_BYTES: Final = 1 << 20
 _PIECE_BYTES: Final = 8 << 20
-"""Of what is moved from memory to the file, by each thread that brings features."""
+"""The bytes that each thread moves from memory to the file with each array."""
 
 
 class FeatureSpool:
-    """Appends uint64 arrays; afterwards gives them as one array.
+    """A spool of uint64 arrays, read afterwards as one array.
 
     Args:
         limit: Bytes to hold in memory; more go to an unlinked temporary file.
@@ -44,7 +44,7 @@ class FeatureSpool:
     """
 
     def __init__(self, limit: int, tmp: str | None = None, kept: AppendFile | None = None) -> None:
-        """Begin empty, in memory, or after what the kept file holds."""
+        """Start empty in memory, or after the content of a kept file."""
         self._limit = limit
         self._tmp = tmp
         self._memory = _private_memory(_FIRST_BYTES)
@@ -57,7 +57,7 @@ class FeatureSpool:
 
     @property
     def on_disk(self) -> bool:
-        """Whether the limit was passed."""
+        """Whether the spool passed its limit."""
         return self._file is not None
 
     def append(self, features: Any) -> None:
@@ -67,7 +67,7 @@ class FeatureSpool:
             rest()
 
     def take(self, features: Any) -> Callable[[], None] | None:
-        """Append a uint64 array, after those of earlier calls, which no other call overlaps.
+        """Append a uint64 array behind earlier ones; no other call may overlap.
 
         Returns:
             What is left to do, in any thread and before `finish`: until then the array must stay
@@ -95,12 +95,12 @@ class FeatureSpool:
         return whole
 
     def forget_pages(self) -> None:
-        """Let the system take back the memory of what was read from the disk."""
+        """Let the system reclaim the memory of pages read from disk."""
         if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)
 
     def _place(self, features: Any) -> Any:
-        """Where an array belongs, uint8; None if it is written already."""
+        """The place of an array in memory, uint8; None if it was written to disk."""
         begin, self.nbytes = self.nbytes, self.nbytes + features.nbytes
         if self._file is None and self.nbytes > self._limit:
             self._open(begin)
@@ -114,7 +114,7 @@ class FeatureSpool:
         return self._place_in_file(features, begin)
 
     def _fill(self, place: list[Any], features: Any) -> None:
-        """Copy an array to its place, and then a piece of what is to go to the file."""
+        """Copy an array to its place, then move a piece of memory to the file."""
         try:
             # Nobody else has the place then, so memory that waits for it can be made larger.
             np.copyto(place.pop(), features)
@@ -125,7 +125,7 @@ class FeatureSpool:
         self._move()
 
     def _move(self) -> bool:
-        """Copy a piece of the features from memory to the file; whether there was one."""
+        """Move a piece of the features from memory to the file; returns whether there was one."""
         try:
             place, piece = self._moves.popleft()
         except IndexError:
@@ -163,7 +163,7 @@ class FeatureSpool:
             )
 
     def _place_in_file(self, features: Any, begin: int) -> Any:
-        """Where an array belongs in the file; None where it can be written only, and is."""
+        """The mapped place of an array in the file; None if it was written instead."""
         try:
             if self._writes is not None:
                 return self._writes.place(begin, features.nbytes)
@@ -190,7 +190,7 @@ class FeatureSpool:
 
 
 def _ask_for_large_pages(memory: mmap.mmap) -> None:
-    """Ask for what a quarter of the time is needed for (measured) when it is written to first."""
+    """Request large pages, whose first write takes a quarter of the time (measured)."""
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with contextlib.suppress(OSError):  # the system has none
             memory.madvise(mmap.MADV_HUGEPAGE)

@@ -27,7 +27,7 @@ OTHER_FOLDER: Final = "choose another folder with --tmp"
 
 
 class TemporaryRows:
-    """An unlinked temporary file of fixed-width items, written in order or in place.
+    """An unlinked temporary file of fixed-width items, written in order or at offsets.
 
     Args:
         tmp: Folder for it; the system's own if None.
@@ -62,7 +62,7 @@ class TemporaryRows:
 
 
 def read_exactly(fd: int, into: Any, offset: int) -> None:
-    """Fill a contiguous array from a byte offset on.
+    """Fill a contiguous array from a byte offset of a file.
 
     Raises:
         FileError: If the file ends before, or cannot be read.
@@ -114,6 +114,6 @@ def temporary_file(tmp: str | None, what: str, buffering: int = -1) -> Any:
 
 
 def spill_error(tmp: str | None, what: str, error: OSError) -> FileError:
-    """The error of a temporary file that cannot be written."""
+    """The error about a temporary file that cannot be written."""
     where = tmp or tempfile.gettempdir()
     return file_failure("write", f"temporary {what} in {where}", error, OTHER_FOLDER)

@@ -1,1 +1,1 @@
-"""Commands that show, measure or judge what a run does."""
+"""Commands that show, measure or judge the decisions of a run."""

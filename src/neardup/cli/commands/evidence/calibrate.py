@@ -1,4 +1,4 @@
-"""`neardup calibrate`: which question, threshold, distance and width suit a corpus."""
+"""`neardup calibrate`: shows which question, threshold, distance and width suit a corpus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`neardup evaluate`: recipes, thresholds and distances against labels."""
+"""`neardup evaluate`: compares recipes, thresholds and distances with labels."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def evaluate(
 
 
 def _recipe(text: str) -> Recipe:
-    """A recipe of a file, or of its tokens and their number."""
+    """The recipe in a JSON file, or of tokens and a number such as chars:5."""
     tokens, _, ngram = text.rpartition(":")
     if tokens and ngram.isdecimal():
         return make_recipe(None, tokens=tokens, ngram=int(ngram))

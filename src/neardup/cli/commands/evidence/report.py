@@ -1,4 +1,4 @@
-"""`neardup report`: the page about a run that has ended."""
+"""`neardup report`: writes the page about a run that has ended."""
 
 from __future__ import annotations
 

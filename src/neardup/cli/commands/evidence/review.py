@@ -1,4 +1,4 @@
-"""`neardup review`: judge pairs in the browser."""
+"""`neardup review`: lets a person judge pairs in the browser."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _question_review(
 def _end_with_question(
     judged: QuestionReview, inputs: list[str], reading: Reading, output: str
 ) -> None:
-    """Write the best question, and say how good it is and how to ask it."""
+    """Write the best question, and print how good it is and how to use it."""
     from neardup.pipeline.calibration.questions import read_options
 
     status = judged.status()

@@ -1,4 +1,4 @@
-"""`neardup index`: make, fill, ask and look after a durable index."""
+"""`neardup index`: creates, fills, queries and maintains a durable index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options and output that the commands of `neardup index` share."""
+"""Options and output that several commands of `neardup index` share."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _OF_FILES = ("output", *READING_OPTIONS, "memory", "csv_safe")
 
 
 def given_options(context: typer.Context, *names: str) -> list[str]:
-    """The options among these parameters of a command that its line has."""
+    """The names of a command's options, among these parameters, that its command line has."""
     sources = {name: context.get_parameter_source(name) for name in names}
     return [
         each.opts[0]
@@ -69,7 +69,7 @@ def check_one_query(context: typer.Context) -> None:
 
 
 def identity_of(text: str, kind: str | None) -> str | int:
-    """An id as an index has it: a number where its ids are numbers."""
+    """An id as the index stores it: a number if its ids are numbers."""
     if kind != "int":
         return text
     try:
@@ -79,7 +79,7 @@ def identity_of(text: str, kind: str | None) -> str | int:
 
 
 def opened_to_write(folder: str, wait: str | None, *, verify: bool = False) -> DurableIndex:
-    """The index of a folder, once no other process writes to it."""
+    """The index in a folder, open for writing once no other process writes to it."""
     from neardup.index import DurableIndex
 
     seconds = shared.wait_seconds(wait)
@@ -87,5 +87,5 @@ def opened_to_write(folder: str, wait: str | None, *, verify: bool = False) -> D
 
 
 def note_what_stays(folder: str, how_to_go_on: str = "") -> None:
-    """Should a signal come, say that what the index had committed is there."""
+    """Note for an interrupt that the committed documents of an index stay."""
     note_what_is_there(f"what {folder} had committed stays{how_to_go_on}")

@@ -1,4 +1,4 @@
-"""`neardup index` over time: removal and expiry, statistics, checks, backups, compaction."""
+"""`neardup index remove`, `expire`, `stats`, `check`, `backup`, `restore` and `compact`."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def compact(folder: Folder, wait: shared.Wait = None) -> None:
 
 
 def _confirm(what: str) -> None:
-    """Ask whether to remove all; what is not committed is forgotten unless the answer is yes.
+    """Ask whether to remove all documents; without a yes the removal is rolled back.
 
     Raises:
         UsageError: If there is nobody to ask.

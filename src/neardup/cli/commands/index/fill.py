@@ -1,4 +1,4 @@
-"""`neardup index create`, `add` and `filter`: an index begins, and is filled."""
+"""`neardup index create`, `add` and `filter`: create an index and fill it."""
 
 from __future__ import annotations
 

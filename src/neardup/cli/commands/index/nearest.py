@@ -1,4 +1,4 @@
-"""`neardup index nearest`: the documents of an index that are most similar, however little."""
+"""`neardup index nearest`: finds the most similar documents of an index, however dissimilar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`neardup index plan`: what an index will cost, before anything is built."""
+"""`neardup index plan`: estimates what an index costs before it is built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`neardup index query`: what is stored near a text, a fingerprint, or documents of files."""
+"""`neardup index query`: finds stored documents near a text, a fingerprint or files."""
 
 from __future__ import annotations
 
