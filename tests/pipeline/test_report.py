@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup.errors import UsageError
+from neardup.pipeline.evidence.pair_texts import pair_of_texts
 from suite import needs_jit
 
 if TYPE_CHECKING:
@@ -122,6 +123,11 @@ def test_why_names_both_and_the_words(tmp_path: Path) -> None:
             result.why(kept)
 
 
+def test_a_pair_has_the_features_of_both_and_of_each_alone() -> None:
+    pair = pair_of_texts(("x", "y"), ("a b c d", "a b e"), UNIGRAMS)
+    assert (pair.shared, pair.only, pair.similarity) == (2, (2, 1), 2 / 5)
+
+
 def test_clusters_have_a_row_for_each_document() -> None:
     result = nd.dedup(NEWS)
     assert result.clusters().to_pydict() == {
@@ -210,14 +216,17 @@ def test_the_report_beside_an_index_shows_its_texts_where_it_keeps_them(tmp_path
     with nd.DurableIndex.open(
         tmp_path / "i", distance=3, recipe=nd.Recipe(), store="text"
     ) as index:
-        index.add(["known"], [NEWS[0]])
+        index.add(["known", "apart", "council"], [NEWS[0], "apart from all others", NEWS[2]])
         index.commit()
-    docs, page = write(tmp_path / "new.jsonl", NEWS[1:3]), tmp_path / "r.html"
+    docs = write(tmp_path / "new.jsonl", [*NEWS[1:3], "nothing that the index has"])
+    page = tmp_path / "r.html"
     options: dict[str, Any] = {"id": "id", "against": tmp_path / "i", "report": page}
     nd.dedup(docs, tmp_path / "out.jsonl", similarity=0.6, **options)
     html = page.read_text()
     assert "<bdi>the index</bdi>" in html
     assert "<bdi>known</bdi>" in html
+    assert "<bdi>council</bdi>" in html
+    assert "<bdi>apart</bdi>" not in html
     assert "<del> rain</del>" in html
     with pytest.raises(UsageError, match="with an index requires the similarity"):
         nd.dedup(docs, tmp_path / "out.jsonl", distance=3, **options)

@@ -1,0 +1,129 @@
+"""What a service accepts and refuses, by the parts that decide, without a network."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import neardup as nd
+from neardup.service.access import Access
+from neardup.service.committer import Committer, Work
+from neardup.service.messages import Document, Query, Terms, as_document, check_id
+from neardup.service.operations import AskQuery
+from neardup.service.problem_details import Problem
+from neardup.service.service_metrics import Metrics
+from neardup.service.settings import Limits
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BY_FEATURES = Terms(("text", "features"), "similarity", 0.8, 64, Limits())
+BY_DISTANCE = Terms(("fingerprint",), "distance", 3, 64, Limits())
+
+
+def problem_of(call: Any, *arguments: Any) -> str:
+    with pytest.raises(Problem) as raised:
+        call(*arguments)
+    return raised.value.name
+
+
+@pytest.mark.parametrize("ours", [None, "https://pages.example"])
+def test_pages_of_other_origins_are_refused(ours: str | None) -> None:
+    access = Access([("write", "k" * 16)], "127.0.0.1", ours)
+    headers = {b"host": b"near.example", b"authorization": b"Bearer " + b"k" * 16}
+    access.check(headers, "write")
+    access.check(headers | {b"origin": b"https://near.example"}, "write")
+    elsewhere = headers | {b"origin": b"https://elsewhere.example"}
+    assert problem_of(access.check, elsewhere, "write") == "origin-not-allowed"
+    if ours:
+        access.check(headers | {b"origin": ours.encode()}, "write")
+
+
+def test_rights_are_those_of_the_key() -> None:
+    access = Access([("read", "r" * 16), ("write", "w" * 16)], "0.0.0.0")  # noqa: S104
+    reading = {b"authorization": b"Bearer " + b"r" * 16}
+    access.check(reading, "read")
+    assert problem_of(access.check, reading, "write") == "key-only-reads"
+    assert problem_of(access.check, {}, "read") == "key-missing"
+    assert problem_of(access.check, {b"authorization": b"Bearer x"}, "read") == "key-missing"
+    access.check({}, None)
+    assert access.rights(b"w" * 16) == {"read", "write"}
+
+
+def test_features_have_64_bits() -> None:
+    for features in ([], [0], [2**64 - 1, 5]):
+        assert as_document(Document("x", features=features), BY_FEATURES) == features
+    for features in ([2**64], [-1], [5, 2**64], [-1, 5]):
+        row = Document("x", features=features)
+        assert problem_of(as_document, row, BY_FEATURES) == "invalid-document"
+
+
+def test_fingerprints_have_the_bits_of_the_index() -> None:
+    for value in (0, 2**64 - 1):
+        assert as_document(Document("x", fingerprint=value), BY_DISTANCE) == value
+    for value in (-1, 2**64):
+        row = Document("x", fingerprint=value)
+        assert problem_of(as_document, row, BY_DISTANCE) == "invalid-document"
+
+
+def test_ids_and_texts_may_have_the_documented_lengths() -> None:
+    limits = Limits()
+    check_id("i" * 1024, limits)
+    assert problem_of(check_id, "i" * 1025, limits) == "too-large"
+    most = BY_FEATURES._replace(limits=Limits(text_characters=9))
+    assert as_document(Document("x", text="a" * 9), most) == "a" * 9
+    assert problem_of(as_document, Document("x", text="a" * 10), most) == "too-large"
+
+
+class _Idle(threading.Thread):
+    """A thread that never begins, so that what is admitted waits."""
+
+    def start(self) -> None:
+        pass
+
+
+def test_work_waits_up_to_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.service.committer.threading.Thread", _Idle)
+    index: Any = nd.Index(distance=3)
+    loop = asyncio.new_event_loop()
+
+    def work(rows: int, nbytes: int) -> Work:
+        return Work("add", [*range(rows)], [*range(rows)], nbytes, loop.create_future())
+
+    def committer() -> Committer:
+        return Committer(index, loop, Limits(queue_rows=4, queue_bytes=100), Metrics(index))
+
+    alone = committer()
+    alone.admit(work(9, 900))
+    assert problem_of(alone.admit, work(1, 1)) == "queue-full"
+    several = committer()
+    several.admit(work(2, 50))
+    several.admit(work(2, 50))
+    assert (several.rows, several.nbytes) == (4, 100)
+    assert problem_of(several.admit, work(1, 0)) == "queue-full"
+    assert problem_of(several.admit, work(0, 1)) == "queue-full"
+    several.withdraw(work(1, 1))
+    assert problem_of(several.admit, work(1, 2)) == "queue-full"
+    several.admit(work(1, 1))
+    loop.close()
+
+
+def test_a_question_counts_only_while_it_runs(tmp_path: Path) -> None:
+    with nd.DurableIndex.open(tmp_path / "i", distance=3) as index, ThreadPoolExecutor(1) as pool:
+        index.add(["a"], [5])
+        index.commit()
+        ask = AskQuery(index, pool, BY_DISTANCE, 1)
+
+        async def story() -> tuple[Any, list[Any]]:
+            first = await ask.answers([Query(fingerprint=5)])
+            both = [ask.answers([Query(fingerprint=5)]) for _ in range(2)]
+            return first, await asyncio.gather(*both, return_exceptions=True)
+
+        first, both = asyncio.run(story())
+        assert [match.id for match in first[0].matches] == ["a"]
+        assert both[0] == first
+        assert (type(both[1]), both[1].name) == (Problem, "queue-full")
