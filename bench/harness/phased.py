@@ -7,6 +7,7 @@ the interpreter's own state instead. Loading the kernels with a few documents is
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import json
 import sys
@@ -24,7 +25,7 @@ TASKS = Path("/proc/self/task")
 def main() -> None:
     """Mark the phases and call the command line."""
     path = sys.argv.pop(1)
-    from neardup.cli import main as command
+    from neardup.__main__ import main as command
     from neardup.cli import screen
     from neardup.pipeline import deduplicate
     from neardup.pipeline.run.read_documents import Reader
@@ -65,6 +66,8 @@ def main() -> None:
         marked(Reader, "finish", mark, "end of reading")
         marked(deduplicate, "write_result_tables", mark, "tables")
         marked(Transaction, "commit", mark, "commit")
+        # The program ends at once where it was there first, and does not take itself down.
+        atexit._ncallbacks = lambda: 0  # type: ignore[attr-defined]  # noqa: SLF001
         command()
 
 

@@ -425,3 +425,23 @@ def test_many_documents_in_threads_are_matched_as_by_one(similarity: float) -> N
             kept_by = similar_greedy(sets, order, match, workers)
             assert all(np.array_equal(*each) for each in zip(kept_by, expected, strict=True))
         assert len(steps) > 1
+
+
+def test_one_long_choice_of_keys_does_not_end_steps_in_threads() -> None:
+    """A busy machine makes one measure in many long: those before it weigh more."""
+    sets = feature_sets([{1, 2, 3}] * 40)
+    run = module._Run(sets, np.arange(40), Match(0.8), 16)  # noqa: SLF001
+    documents, keys = run._keys_and_sketches(np.arange(40))  # noqa: SLF001
+    fresh = module.KeyIndex(40, 1, None)
+    ways: list[str] = []
+    with (
+        greedy.GreedySteps(
+            run._sets, run._condition, run._index, fresh, run._scratch, 16  # noqa: SLF001
+        ) as steps,
+        pytest.MonkeyPatch.context() as patch,
+    ):  # fmt: skip
+        for name in ("_step", "_step_in_threads"):
+            patch.setattr(steps, name, lambda *_, name=name: ways.append(name) or 0.01)
+        for choosing in (0.01, 0.01, 0.01, 0.16, 0.01):
+            steps.match(documents, keys, run.walk, choosing, np.zeros(1, np.uint8))
+    assert ways == ["_step"] + ["_step_in_threads"] * 4

@@ -6,8 +6,8 @@ the right one: all others of the step have a lower priority. The rest are matche
 with each other, one after the other, in an index of the step's own, and those kept then go to the
 index of all.
 
-How long a step is, and whether it is done in threads, changes no result. So both follow what the
-last step took: threads cost up to half more work, and are worth it only where one thread is what
+How long a step is, and whether it is done in threads, changes no result. So both follow what
+steps took before: threads cost up to half more work, and are worth it only where one thread is what
 the others wait for, and there are several.
 """
 
@@ -45,6 +45,9 @@ what it takes in one."""
 
 MOST_OF_ALONE: Final = 0.85
 """Of the time that a step takes in one thread: what it may take in several."""
+
+PAST: Final = 0.75
+"""The weight of all steps before the last: one that a busy machine made long decides little."""
 
 
 class Scratch:
@@ -88,7 +91,7 @@ class GreedySteps:
         index: Of those kept before; written.
         fresh: An empty index, for those of a step.
         scratch: For `workers` threads.
-        workers: Threads; this one is one of them.
+        workers: Threads that look up at once, while this one waits for them.
     """
 
     def __init__(
@@ -99,7 +102,8 @@ class GreedySteps:
         self._sets, self._condition, self._index, self._fresh = sets, condition, index, fresh
         self._scratch, self._workers = scratch, workers
         self._features, self._in_threads = FIRST_STEP, False
-        self._pool = ThreadPoolExecutor(max(1, workers - 1))
+        self._alone = self._choosing = 0.0
+        self._pool = ThreadPoolExecutor(workers)
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -129,13 +133,14 @@ class GreedySteps:
             step = self._step_in_threads if in_threads else self._step
             seconds = step(documents[first:last], part, walk, stop)
             share = (passed[last] - passed[first]) / max(1, passed[-1])
-            self._adapt(seconds, choosing * share, last == documents.size)
+            self._alone = PAST * self._alone + seconds / (WORK_IN_THREADS if in_threads else 1.0)
+            self._choosing = PAST * self._choosing + choosing * share
+            self._adapt(seconds, last == documents.size)
             first = last
 
-    def _adapt(self, seconds: float, choosing: float, cut: bool) -> None:
-        """Set how the next step is done by what this one took; `cut`: it may have been short."""
-        threads = self._workers
-        alone = seconds / WORK_IN_THREADS if self._in_threads else seconds
+    def _adapt(self, seconds: float, cut: bool) -> None:
+        """Set how the next step is done by what steps took; `cut`: the last may have been short."""
+        threads, alone, choosing = self._workers, self._alone, self._choosing
         time_alone = max(alone, (alone + choosing) / threads)
         time_in_threads = max(
             alone / threads + alone * REST, (alone * WORK_IN_THREADS + choosing) / threads
@@ -199,9 +204,10 @@ class GreedySteps:
             return time.thread_time() - start, int(used[VERIFIED])
 
         # Threads only look up: the index stands still, and each writes the results of its own
-        # documents. Marks of what was seen are scratch, so every thread has its own.
+        # documents. Marks of what was seen are scratch, so every thread has its own. This thread
+        # takes no slice: on a busy machine it would take most, before the others begin.
         walks = self._scratch.walks(walk, self._index)
-        others = [self._pool.submit(run, own, slices) for own in walks[1:]]
-        done = [run(walks[0], slices)] + [other.result() for other in others]
+        running = [self._pool.submit(run, own, slices) for own in walks]
+        done = [each.result() for each in running]
         self._index.add_verified(sum(verified for _, verified in done))
         return sum(seconds for seconds, _ in done)
