@@ -432,6 +432,63 @@ def test_a_field_of_fingerprints_is_taken_as_such_and_not_as_text(here: Here) ->
     assert "b: the fingerprint is" in fails(here, "add", "hashes", "bad.csv", *add[1:], code=1)
 
 
+def hexadecimal_column(here: Here, name: str, *numbers: str) -> tuple[str, ...]:
+    """Write a table of other people's fingerprints; the arguments that add it to an index."""
+    rows = ["url,simhash", *(f"{name}{i},{number}" for i, number in enumerate(numbers)), ""]
+    (here.folder / f"{name}.csv").write_text("\n".join(rows))
+    return (f"{name}.csv", "--id", "url", "--fingerprint-field", "simhash")
+
+
+def test_a_column_of_hexadecimal_numbers_needs_no_0x_where_all_have_the_full_width(
+    here: Here,
+) -> None:
+    here("index", "create", "hashes", "--no-recipe", "--distance", "0")
+    given = hexadecimal_column(
+        here, "x", "1234567890123456", "8c3a5f7e9ecb3f35", "", "0x5", "00000000000000FF"
+    )
+    here("index", "add", "hashes", *given)
+    for number, name in (
+        ("0x1234567890123456", "x0"),
+        ("0x8c3a5f7e9ecb3f35", "x1"),
+        ("5", "x3"),
+        ("255", "x4"),
+    ):
+        out, _ = here("index", "query", "hashes", "--fingerprint", number)
+        assert out == f"  0  {name}\n"
+    given = hexadecimal_column(here, "whole", "1234567890123456", "7")
+    here("index", "add", "hashes", *given)
+    assert here("index", "query", "hashes", "--fingerprint", "1234567890123456")[0].endswith(
+        "whole0\n"
+    )
+    for at, numbers in enumerate(
+        [("8c3a5f7e9ecb3f35", "77"), ("5", "ff"), ("8c3a5f7e9ecb3f35", "-5")]
+    ):
+        given = hexadecimal_column(here, f"bad{at}", *numbers)
+        assert "16" in fails(here, "add", "hashes", *given, code=1)
+
+
+def test_the_hexadecimal_numbers_that_neardup_writes_are_read_again(here: Here) -> None:
+    here("fingerprint", "docs.jsonl", "--id", "id", "-o", "prints.csv")
+    here("index", "create", "hashes", "--distance", "3")
+    field = ("--id", "id", "--fingerprint-field", "fingerprint", "--foreign")
+    here("index", "add", "hashes", "prints.csv", *field)
+    assert (
+        here("index", "query", "hashes", "--query-text", TEXT, "-k", "0")[0]
+        == "  0  a\n  0  b\n  0  f\n"
+    )
+
+
+def test_the_nearest_of_each_document_of_files_are_those_of_its_text(here: Here) -> None:
+    (here.folder / "one.txt").write_text(TEXT)
+    for options in (["--distance", "3"], ["--similarity", "0.8"]):
+        here("index", "create", f"n{options[0]}", *options)
+        here("index", "add", f"n{options[0]}", "docs.jsonl", "--id", "id")
+        out, _ = here("index", "query", f"n{options[0]}", "one.txt", "--nearest", "4")
+        text = here("index", "query", f"n{options[0]}", "--query-text", TEXT, "--nearest", "4")[0]
+        found = [json.loads(line)["id"] for line in out.splitlines()]
+        assert found == [line.split()[1] for line in text.splitlines()]
+
+
 def test_an_index_of_numbers_takes_numbers(here: Here) -> None:
     with nd.DurableIndex.open("numbers", recipe=nd.Recipe()) as index:
         index.add([1, 2], [5, 6])
@@ -594,7 +651,7 @@ WRONG: list[tuple[str, int, str]] = [
     ("add seen docs.jsonl --text text --fingerprint-field n", 2, "takes the place of --text"),
     ("plan 5 -s 0.8 --bits 128", 2, "--bits is 128 and --similarity 0.8"),
     ("expire seen --max-age 0s", 2, "pass --yes"),
-    ("query seen docs.jsonl --nearest 2", 2, "--nearest"),
+    ("query seen docs.jsonl --nearest 2 --limit 1", 2, "--nearest"),
     ("query seen --query-text x --nearest 2 --limit 1", 2, "--limit"),
     ("query seen --query-text x --nearest 0", 2, "--nearest"),
     ("query seen --query-text 'a b c' --distance 99", 2, "distance is 99"),

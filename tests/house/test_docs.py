@@ -262,6 +262,7 @@ def test_every_option_that_is_named_exists() -> None:
         "--no-cache-dir",
         *("--record", "--ends"),  # of tools/mutants.py
         "--strict",  # mypy's
+        *("--retry", "--retry-connrefused"),  # curl's
         *("--recursive", "--level", "--warc-file", "--delete-after", "--no-directories"),  # wget's
         *(
             "--path",

@@ -468,6 +468,64 @@ def test_what_an_index_cannot_serve_is_refused(
         crawl.run(crawl.write([TEXTS]))
 
 
+@pytest.mark.parametrize(
+    ("index", "named"),
+    [
+        ({"distance": 2, "recipe": nd.preset("pypi-simhash")}, {}),
+        ({"distance": 2, "recipe": nd.preset("pypi-simhash")}, {"distance": 2}),
+        (
+            {"distance": 2, "recipe": nd.preset("pypi-simhash")},
+            {"recipe": nd.preset("pypi-simhash")},
+        ),
+        ({"distance": 5, "recipe": RECIPE, "store": "features"}, {"verify": 0.3}),
+        ({"distance": 5, "recipe": RECIPE, "store": "features"}, {"similarity": 0.4}),
+        ({"similarity": 0.4, "recipe": RECIPE, "measure": "dice"}, {}),
+        ({"similarity": 0.4, "recipe": RECIPE, "measure": "dice"}, {"recipe": RECIPE}),
+        ({"similarity": 0.4, "recipe": RECIPE, "measure": "dice"}, {"similarity": 0.4}),
+    ],
+)
+def test_what_a_call_does_not_name_is_that_of_the_index(
+    tmp_path: Path, index: dict[str, Any], named: dict[str, Any]
+) -> None:
+    with nd.DurableIndex.open(tmp_path / "seen", **index) as seen:
+        seen.add("a", "a b c the")
+    (tmp_path / "in.jsonl").write_text(
+        "".join(json.dumps({"text": t}) + "\n" for t in [*TEXTS, "A b c the"])
+    )
+    whole = {x: index[x] for x in ("distance", "similarity", "recipe", "measure") if x in index}
+    if "similarity" in named:
+        whole.pop("distance", None)
+    tables = []
+    for options in (named, whole | named):
+        result = nd.dedup(
+            [tmp_path / "in.jsonl"], tmp_path / "out.jsonl", against=tmp_path / "seen", **options
+        )
+        tables.append(result.duplicates.to_pylist())
+    assert tables[0] == tables[1]
+    assert "a" in {row["kept"] for row in tables[0]}
+
+
+def test_the_command_takes_recipe_and_distance_from_the_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in.jsonl").write_text(json.dumps({"id": "x", "text": "one two three"}) + "\n")
+    run("index", "create", "seen", "--distance", "3", "--preset", "pypi-simhash")
+    for own in ([], ["--preset", "pypi-simhash"], ["--distance", "3"]):
+        update = [] if own else ["--update"]
+        run(
+            "dedup", "in.jsonl", "-o", "out.jsonl", "--id", "id", "--against", "seen", *update, *own
+        )
+        assert Path("out.jsonl").read_bytes().count(b"\n") == bool(update)
+    for other, message in (
+        (["--preset", "gaoya"], "two recipes cannot be compared.*--preset pypi-simhash"),
+        (["--distance", "4"], "--distance is 4, but seen was made for 3"),
+        (["--similarity", "0.8"], "pypi-simhash has no features to compare"),
+    ):
+        with pytest.raises(nd.NeardupError, match=message):
+            run("dedup", "in.jsonl", "-o", "out.jsonl", "--against", "seen", *other)
+
+
 def test_an_index_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     crawl = Crawl(tmp_path, Mode.of(recipe=RECIPE), "none")
     with pytest.raises(FileError, match="there is no index in"):

@@ -27,7 +27,7 @@ from neardup.pipeline.evidence.run_report import (
 )
 from neardup.pipeline.judgement.decisions import check_decisions, with_decisions
 from neardup.pipeline.result import DedupResult, Origin
-from neardup.pipeline.rule_of import question_of_index, rule_of
+from neardup.pipeline.rule_of import rule_of, rule_of_index
 from neardup.pipeline.run.against import Against, ReferenceIndex
 from neardup.pipeline.run.in_memory import InMemory, check_documents, check_on_error
 from neardup.pipeline.run.kept_options import keep_options
@@ -141,7 +141,8 @@ def dedup(  # noqa: PLR0913
         resume: Folder for the state of a run over files: a killed run continues from there when it
             is called again with the same arguments. It is removed when the run succeeds.
         against: Folder of a DurableIndex, or address of a service: a document that matches one
-            that it has is dropped.
+            that it has is dropped. Recipe, similarity, measure and distance are those of the index
+            where the call names none.
         update: Add the kept documents to that index.
         own_ids: The fate of a document that the index has under its own id: "seen", it is compared
             with that version too, and dropped; "keep", it is compared only with all others, and not
@@ -167,7 +168,7 @@ def dedup(  # noqa: PLR0913
     fields = (text,) if isinstance(text, str) else tuple(text)
     paths = _paths(source, output is not None)
     choice = Choice(keep, policy, None if decisions is None else os.fspath(decisions), date_format)
-    stored = None if paths is None or against is None else partial(question_of_index, against)
+    stored = None if paths is None or against is None else partial(rule_of_index, against)
     rule = rule_of(question, similarity, distance, verify, measure, recipe, stored)
     limits = Limits(memory_bytes(memory), workers=workers)
     read = ReadOptions(

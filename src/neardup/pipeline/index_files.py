@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -58,7 +59,7 @@ class Numbers:
     """The form of fingerprints in the input.
 
     Args:
-        is_text: Whether the text field has them, as whole numbers: 123, -42 or 0x7b.
+        is_text: Whether the text field has them, as whole numbers: 123, -42, 0x7b.
         foreign: Accept fingerprints of an unknown recipe as those of the index's.
     """
 
@@ -292,6 +293,7 @@ class _Inputs:
                 yield _Part(
                     ids[part], fingerprint_file.values[part], partial(_place, path, rows[part])
                 )
+        column = NumberColumn(self._bits)
         for number, source in enumerate(self._sources):
             for batch in source.batches(self._read, self._rejects):
                 progress.advance(batch.nbytes)
@@ -299,8 +301,7 @@ class _Inputs:
                 names = _named(source.name, batch.rows, batch.ids)
                 places = partial(_place, source.name, batch.rows)
                 if is_text:
-                    codes = fingerprints_of_numbers(batch.texts, names, self._bits)
-                    yield _Part(names, codes, places)
+                    yield _Part(names, column.codes(batch.texts, names), places)
                 else:
                     _check_texts(source.name, batch.texts)
                     yield _Part(names, batch.texts, places)
@@ -364,40 +365,76 @@ class _Inputs:
             )
 
 
-def fingerprints_of_numbers(texts: Any, names: Any, bits: int) -> Any:
-    """Fingerprints from whole numbers as texts.
+class NumberColumn:
+    """A column of whole numbers as texts, read as fingerprints.
+
+    It is hexadecimal, without 0x, if the first batch with numbers has one of full width with a
+    letter: then all have that width. Else its numbers are decimal, of 64 bits signed ones too. In
+    either form a number may have 0x.
 
     Args:
-        texts: Arrow array of strings: decimal or 0x, of 64 bits signed ones too.
-        names: Arrow array: the name of each in errors.
         bits: Of the fingerprints.
-
-    Returns:
-        uint64 (n, width), masked where a text is empty.
-
-    Raises:
-        DataError: If one is not a number of the index's width.
     """
-    width = -(-bits // 64)
-    codes = np.zeros((len(texts), width), np.uint64)
-    empty = np.zeros((len(texts), width), np.bool_)
-    for row, text in enumerate(texts.to_pylist()):
-        if not text.strip():
-            empty[row] = True
-            continue
+
+    def __init__(self, bits: int) -> None:
+        """Begin, before the first batch."""
+        self._bits = bits
+        self._hexadecimal = re.compile(rf"[0-9a-fA-F]{{{-(-bits // 4)}}}")
+        self._base: int | None = None
+
+    def codes(self, texts: Any, names: Any) -> Any:
+        """Fingerprints of a batch.
+
+        Args:
+            texts: Arrow array of strings.
+            names: Arrow array: the name of each in errors.
+
+        Returns:
+            uint64 (n, width), masked where a text is empty.
+
+        Raises:
+            DataError: If one is not a number of the column's width and form.
+        """
+        width = -(-self._bits // 64)
+        codes = np.zeros((len(texts), width), np.uint64)
+        empty = np.zeros((len(texts), width), np.bool_)
+        numbers = [text.strip() for text in texts.to_pylist()]
+        if self._base is None and any(numbers):
+            is_hexadecimal = any(
+                not x.isdigit() and self._hexadecimal.fullmatch(x) for x in numbers
+            )
+            self._base = 16 if is_hexadecimal else 10
+        for row, text in enumerate(numbers):
+            if not text:
+                empty[row] = True
+                continue
+            number = self._number(text)
+            if number is None:
+                raise DataError(
+                    f"{names[row].as_py()}: the fingerprint is {text!r:.40}: {self._use()}"
+                )
+            codes[row] = [number >> 64 * w & _MASK64 for w in range(width)]
+        return np.ma.MaskedArray(codes, empty)
+
+    def _number(self, text: str) -> int | None:
+        if self._base == 16 and not text.startswith(("0x", "0X")):
+            return int(text, 16) if self._hexadecimal.fullmatch(text) else None
         try:
             number = int(text, 0)
         except ValueError:
-            number = -(2 << bits)
-        if number < 0 and bits == _SIGNED_BITS:
-            number += 1 << bits
-        if not 0 <= number < 1 << bits:
-            raise DataError(
-                f"{names[row].as_py()}: the fingerprint is {text!r:.40}: use a whole number of"
-                f" {bits} bits, such as 123 or 0x7b"
-            )
-        codes[row] = [number >> 64 * w & _MASK64 for w in range(width)]
-    return np.ma.MaskedArray(codes, empty)
+            return None
+        if number < 0 and self._bits == _SIGNED_BITS:
+            number += 1 << self._bits
+        return number if 0 <= number < 1 << self._bits else None
+
+    def _use(self) -> str:
+        digits = -(-self._bits // 4)
+        if self._base == 16:
+            return f"others of this column have {digits} hexadecimal digits: use as many"
+        return (
+            f"use a whole number of {self._bits} bits, such as 123 or 0x7b; without 0x each"
+            f" hexadecimal number of the column needs {digits} digits"
+        )
 
 
 def _check_texts(name: str, texts: Any) -> None:

@@ -92,13 +92,14 @@ class Answer:
     is_empty: bool = False
 
 
-def ask_one(index: DurableIndex, query: str | int, reach: Reach, nearest: int | None) -> Answer:
+def ask_one(index: DurableIndex, query: str | int, reach: Reach) -> Answer:
     """Query an index of either kind with one text or fingerprint.
 
     Raises:
         UsageError: For a fingerprint or a distance with an index by similarity, or the reverse.
     """
     check_reach(index, reach)
+    nearest = reach.nearest
     if index.by == "similarity":
         if not isinstance(query, str):
             raise UsageError(

@@ -201,8 +201,8 @@ def dedup(  # noqa: PLR0913
         policy: "greedy" or "components".
         within: Column that documents must have in common.
         against: Documents that came before, and stay: a DataFrame with the same columns, in the
-            order of its ids, or the path of a file of `export_index`, whose question is asked
-            unless a part of one is named. What matches one of them is dropped for the first that
+            order of its ids, or the path of a file of `export_index`, whose question decides the
+            parts of one that are not named. What matches one of them is dropped for the first that
             it matches.
         work: Folder that the engine and its workers see, for what is written between the steps,
             and where the result is read from; by default a temporary one of this machine, which is
@@ -228,7 +228,7 @@ def dedup(  # noqa: PLR0913
     choice = Choice(keep, policy, date_format=date_format)
     stored = None
     if isinstance(against, str | os.PathLike):
-        stored = partial(question_of_file, os.fspath(against))
+        stored = partial(_rule_of_file, os.fspath(against))
     rule = rule_of(question, similarity, distance, verify, measure, recipe, stored)
     settings = Settings.of(rule, choice, within)
     _check_columns(df, text, id, *(x for x in (order_by, within, choice.number) if x))
@@ -252,6 +252,13 @@ def dedup(  # noqa: PLR0913
         order = [x for x in (order_by, id) if x is not None]
         rows = ids.join(decisions, "number", "left").selectExpr(*columns)
         return rows.withMetadata("id", {ORDER: order})
+
+
+def _rule_of_file(path: str) -> Rule | None:
+    asked = question_of_file(path)
+    return (
+        None if asked is None else Rule(asked.similarity, None, None, asked.measure, asked.recipe)
+    )
 
 
 def _past(

@@ -135,7 +135,7 @@ def dedup(
 
     neardup dedup a.jsonl.gz b.jsonl.gz -o unique/ --resume run.state
 
-    neardup dedup monday.jsonl -o new.jsonl --id id --distance 3 --against seen.index --update
+    neardup dedup monday.jsonl -o new.jsonl --id id --against seen.index --update
 
     neardup dedup monday.jsonl -o new.jsonl --against news.jsonl --only-against
 
@@ -150,10 +150,6 @@ def dedup(
     shared.check_json(json, output, clusters, duplicates, reading.rejects, report, summary)
     shared.check_folder(tmp)
     preset = None if parts.recipe is None else parts.recipe.preset
-    if preset is not None and (distance is None or verify is not None):
-        raise UsageError(
-            "--preset gives fingerprints only: pass --distance, without --similarity or --verify"
-        )
     if wait is not None and not update:
         raise UsageError("--wait requires --update: a run that only reads an index never waits")
     waiting = shared.wait_seconds(wait)
@@ -164,6 +160,11 @@ def dedup(
     )  # fmt: skip
     from neardup.pipeline.run.service_index import is_service
 
+    has_distance = distance is not None or (index is not None and similarity is None)
+    if preset is not None and (not has_distance or verify is not None):
+        raise UsageError(
+            "--preset gives fingerprints only: pass --distance, without --similarity or --verify"
+        )
     local: dict[str, object] = {
         "--resume": resume, "--update": update, "--dry-run": dry_run, "--workers": workers,
         "--own-ids": own_ids != "seen",
@@ -179,11 +180,11 @@ def dedup(
     from neardup.pipeline import Against, Choice, Limits, Outputs, dedup_files, dedup_texts
     from neardup.pipeline.estimate import estimate_run
     from neardup.pipeline.reference_files import index_of_files
-    from neardup.pipeline.rule_of import question_of_index, rule_of
+    from neardup.pipeline.rule_of import rule_of, rule_of_index
     from neardup.runtime.free_memory import memory_bytes
 
     choice = Choice(keep, policy, decisions, date_format)
-    stored = None if index is None else partial(question_of_index, index)
+    stored = None if index is None else partial(rule_of_index, index)
     rule = rule_of(parts.question, similarity, distance, verify, measure, parts.recipe, stored)
     limits = Limits(memory_bytes(memory), tmp, workers, plan)
     read = reading.options(memory, within=within, **choice.reading)

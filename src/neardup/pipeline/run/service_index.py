@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.errors import UsageError
-from neardup.fingerprinting.question import Question
 from neardup.fingerprinting.recipe import Recipe
 from neardup.index.hits import ABSENT, OTHER, SAME
 
@@ -78,13 +77,6 @@ class ServiceIndex:
         # From now on an index with another recipe in its place is refused.
         self._client = Client(url, key, recipe=facts["digest"], retries=RETRIES)
         self._fingerprints: dict[Any, int | None] = {}
-
-    @property
-    def question(self) -> Question | None:
-        """The question of an index by similarity; None for one by distance."""
-        if self.by == "distance" or self.recipe is None:
-            return None
-        return Question(self.recipe, self.similarity, self.measure)
 
     def __enter__(self) -> Self:
         """Return itself."""

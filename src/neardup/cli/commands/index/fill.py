@@ -170,7 +170,8 @@ def add(
     fingerprint_field: Annotated[
         str | None,
         typer.Option(
-            metavar="FIELD", help="Store this field's whole numbers, in place of texts: 123, -42."
+            metavar="FIELD",
+            help="Store this field's numbers, in place of texts: 123, -42 or hexadecimal.",
         ),
     ] = None,
     foreign: Annotated[

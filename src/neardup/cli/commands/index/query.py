@@ -52,7 +52,7 @@ def query(
         typer.Option(
             min=1,
             metavar="N",
-            help="The N closest to --query-text or --fingerprint, at any distance.",
+            help="The N closest, at any distance or similarity.",
         ),
     ] = None,
     limit: Annotated[
@@ -78,14 +78,14 @@ def query(
     neardup index query seen.index --query-text "the quick brown fox jumps over the lazy dog"
 
     neardup index query seen.index new.jsonl -o hits.parquet
+
+    neardup index query seen.index question.txt --nearest 5
     """
     single = [x for x in (query_text, fingerprint) if x is not None]
     if len(single) + bool(inputs) != 1:
         raise UsageError("give one of IN..., --query-text and --fingerprint")
     if single:
         check_one_query(context)
-    if nearest is not None and not single:
-        raise UsageError("--nearest requires --query-text or --fingerprint")
     if nearest is not None and any(x is not None for x in (distance, similarity, limit)):
         raise UsageError(
             "--nearest is a number of hits: leave --distance, --similarity and --limit out"
@@ -99,10 +99,10 @@ def query(
     from neardup.pipeline.index_questions import Reach, ask_one
 
     load_words(idf, dictionary)
-    reach = Reach(distance, limit, similarity, csv_safe)
+    reach = Reach(distance, limit, similarity, csv_safe, nearest)
     with DurableIndex.open(folder, readonly=True, verify=verify) as index:
         if single:
-            answer = ask_one(index, _query_of(query_text, fingerprint), reach, nearest)
+            answer = ask_one(index, _query_of(query_text, fingerprint), reach)
             if answer.is_empty:
                 echo("the text has no tokens, so nothing is near it", err=True)
             print_hits(answer.hits, answer.total, answer.what, json)
@@ -129,5 +129,6 @@ def _query_of(text: str | None, fingerprint: str | None) -> str | int:
         return int(fingerprint or "", 0)
     except ValueError:
         raise UsageError(
-            f"--fingerprint is {fingerprint!r}: use a whole number such as 123 or 0x7b"
+            f"--fingerprint is {fingerprint!r}: use a whole number such as 123, or hexadecimal"
+            " digits after 0x, such as 0x7b"
         ) from None
