@@ -35,7 +35,7 @@ test-integrations: $(VENV)/compiled test-plain
 test-plain: $(VENV)/developed
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses $(CORES) --dist worksteal
 
-# Half of the tests, in a minute.
+# A third of the tests, in a minute.
 test-quick: $(VENV)/compiled
 	$(BIN)/python -m pytest --quick --numprocesses $(CORES) --dist worksteal
 

@@ -88,7 +88,7 @@ def test_a_path_without_a_list_is_one_line(
     ("data", "says"),
     [
         ('{"data": [{"text": "a"}]', r"in\.json:1: .*a comma or } is expected"),
-        ('{"data": [{"text": "a"}]} 1', "more after the document"),
+        ('{"data": [{"text": "a"}]} 1', "more text follows the document"),
         ('{"data": [{"text": "a"}], "data": []}', '"data" is there twice'),
         ('{"data" 1}', "a colon and a value"),
         ('{"data":', "a colon and a value"),

@@ -128,8 +128,8 @@ def test_texts_of_wet_files_are_documents(tmp_path: Path) -> None:
 BAD: dict[str, tuple[bytes, str]] = {
     "no answer": (record(1, b"<p>no HTTP"), ":1: its content is not an HTTP answer"),
     "encoding": (record(1, http(b"\x1f\x8b\x08abc", "text/html", "Content-Encoding: gzip")),
-                 "says that it is text/html, and is gzip data"),
-    "no page": (record(1, http(b"%PDF-1.7")), "says that it is text/html, and is a PDF"),
+                 "its Content-Type is text/html, but it is gzip data"),
+    "no page": (record(1, http(b"%PDF-1.7")), "its Content-Type is text/html, but it is a PDF file"),
 }  # fmt: skip
 
 
