@@ -129,7 +129,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     "no answer": (record(1, b"<p>no HTTP"), ":1: its content is not an HTTP answer"),
     "encoding": (record(1, http(b"\x1f\x8b\x08abc", "text/html", "Content-Encoding: gzip")),
                  "its Content-Type is text/html, but it is gzip data"),
-    "no page": (record(1, http(b"%PDF-1.7")), "its Content-Type is text/html, but it is a PDF file"),
+    "no page": (record(1, http(b"%PDF-1.7")), "is text/html, but it is a PDF file"),
 }  # fmt: skip
 
 
