@@ -18,6 +18,7 @@ from neardup.errors import UsageError
 from neardup.runtime.storage.spool import FeatureSpool
 from neardup.similarity import greedy_steps as greedy
 from neardup.similarity import join as module
+from neardup.similarity import key_choice
 from neardup.similarity.feature_sets import FeatureSets, Match, Work, similarities
 from neardup.similarity.join import (
     nearest_before,
@@ -214,6 +215,27 @@ def test_many_documents_under_few_keys_change_no_result(
             similar_greedy(x, np.array(order), match, 2, None, new) for x in (sets, in_parts)
         )
         assert [x.tolist() for x in whole] == [x.tolist() for x in parts]
+
+
+@pytest.mark.parametrize("measure", ["jaccard", "cosine", "containment", "dice"])
+@pytest.mark.parametrize("similarity", [0.34, 0.5, 0.8])
+def test_lines_of_a_form_match_whether_their_shared_keys_are_early_or_late(
+    measure: str, similarity: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A form's first two features have long lists, with lines of all sizes, first and last."""
+    monkeypatch.setattr(key_choice, "LEAST_DOCUMENTS", 1 << 62)  # none is one key with others
+    rng, count = random.Random(11), 900 if JIT else 400
+    form = [rng.getrandbits(64) for _ in range(7)]
+    documents = [
+        {*form[: rng.choice([2, 2, 2, 7])], *(rng.getrandbits(64) for _ in range(rng.randrange(9)))}
+        for _ in range(count)
+    ]
+    sets, match = feature_sets(documents), Match(similarity, measure=measure)
+    pairs = brute_force(documents, match)
+    assert set(all_pairs(sets, match)) == pairs
+    kept_of, _ = similar_greedy(sets, np.arange(count), match)
+    assert kept_of.tolist() == greedy_by_definition(count, list(range(count)), pairs)
+    assert similar_components(sets, match).tolist() == components_by_definition(count, pairs)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 16, 17, 64, 65, 200 if JIT else 66])

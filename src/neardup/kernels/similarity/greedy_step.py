@@ -12,7 +12,7 @@ import numpy as np
 
 from neardup.kernels.jit import inner, kernel
 from neardup.kernels.similarity.join_arguments import Probe
-from neardup.kernels.similarity.measure_bounds import most_before, most_before_shared
+from neardup.kernels.similarity.measure_bounds import CONTAINMENT, most_before
 from neardup.kernels.similarity.postings import (
     FETCHES,
     fetch_places,
@@ -87,7 +87,7 @@ def _kept(
     size, nothing = offsets[x + 1] - offsets[x], np.int64(0)
     return Probe(
         x, size, nothing, nothing, nothing, octave_of(size), most_before(size, condition),
-        most_before_shared(size, condition), key_offsets[j], key_offsets[j + 1], place,
+        condition.measure == CONTAINMENT, key_offsets[j], key_offsets[j + 1], place,
     )  # fmt: skip
 
 

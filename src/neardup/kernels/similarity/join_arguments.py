@@ -75,7 +75,7 @@ class Probe(NamedTuple):
     most_apart: int  # nor one that differs in more features
     octave: int  # of its size
     most_before: int  # its keys with so many features before them, or fewer, are early
-    most_before_common: int  # likewise, for COMMON_KEY
+    is_late_apart: bool  # the others have classes of their own, however short
     first: int  # its keys are those from `first` on
     last: int  # to last - 1
     place: int  # the entry that has its folded sketch

@@ -18,8 +18,8 @@ import numpy as np
 from neardup.kernels.jit import inner, kernel, move
 from neardup.kernels.similarity.join_arguments import Probe
 from neardup.kernels.similarity.measure_bounds import (
+    CONTAINMENT,
     most_before,
-    most_before_shared,
     needed_overlap,
     sizes_near,
 )
@@ -85,7 +85,7 @@ def _probe(
     first, last = keys.offsets[j], keys.offsets[j + 1]
     return Probe(
         x, size, smallest, largest, apart, octave_of(size), most_before(size, condition),
-        most_before_shared(size, condition), first, last, walk.place,
+        condition.measure == CONTAINMENT, first, last, walk.place,
     )  # fmt: skip
 
 

@@ -88,20 +88,10 @@ def needed_overlap(size: int, other: int, condition: Condition) -> int:
 
 @inner
 def most_before(size: int, condition: Condition) -> int:
-    """Features of a set that precede its early keys at most, in the order of rarity.
+    """Features of a set that precede, at most, the first it shares with a larger similar one.
 
-    A smaller set is found under its early keys alone, whatever the key is to the larger one. By
-    containment a larger set may share any of its features, so all of them are keys, and few are
-    early; by other measures most are (`most_before_shared`), and here all count as such.
+    Its keys with more before them are late: under these only smaller sets find it.
     """
-    if condition.measure == CONTAINMENT:
-        return most_before_shared(size, condition)
-    return size
-
-
-@inner
-def most_before_shared(size: int, condition: Condition) -> int:
-    """Features of a set that precede, at most, the first it shares with a larger similar one."""
     return size - needed_overlap(size, size, condition)
 
 

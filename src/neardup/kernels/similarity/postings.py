@@ -2,9 +2,10 @@
 
 A class has the documents of an octave of sizes, so that one look passes over those that are too
 small or too large. The smaller of two similar documents has an early key that the larger one has
-too (`most_before`), so documents of which a key is late have a class of their own, and only smaller
-documents of which it is early look there. So it is under COMMON_KEY by any measure; and its classes
-are parts of octaves, as a document most of which is common matches others only if they are short.
+too (`most_before`). So documents of which the key is late have a class of their own, where only
+smaller documents of which it is early look: by containment always, by other measures once the class
+of all is long, since each class is a read of distant memory. Classes of COMMON_KEY are
+parts of octaves, as a document most of which is common matches others only if they are short.
 
 How far two similar documents differ at most depends on their sizes. *Sketches* tell most of them
 apart: bit b of a sketch is the parity of the features that are hashed to b, so documents whose
@@ -56,9 +57,9 @@ COLUMNS: Final = 6
 PADDING: Final = 8
 """Folded sketches behind the last row, which are read with it."""
 PARTS_LOG2: Final = 3
-LATE, FINE, PART_AT, OCTAVE_AT = 1, 2, 2, 2 + PARTS_LOG2
-"""Of a kind: the bits that tell if the key is late, and if the class is of a part of an octave; and
-where the number of that part and the octave begin."""
+LATE, FINE, LONG, PART_AT, OCTAVE_AT = 1, 2, 4, 3, 3 + PARTS_LOG2
+"""Of a kind: the bits that tell if the key is late in all, if the class is of a part of an octave,
+and if it is long; and where the number of that part and the octave begin."""
 FETCHES: Final = 3
 """See `fetch_places`."""
 ROWS, SLOTS, KEYS, VERIFIED = range(4)
@@ -68,7 +69,9 @@ ROWS_A_KEY: Final = 5
 in a ring."""
 
 SECOND_BLOCK, BLOCK_TIMES, LARGEST_BLOCK = 3, 4, 192
-"""Documents of a class's second block, of each later one over the one before, of the largest."""
+"""Documents of a class's second block, of each later one over the one before, of the largest.
+
+A class that has one of the largest is long."""
 
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 _KEY, _HEAD = 0, 1
@@ -90,13 +93,37 @@ def octave_of(size: int) -> int:
 
 
 @inner
-def kind_of(probe: Probe, key: np.uint64, before: int) -> int:
-    """The kind of class that a document is in under a key: of which sizes; is it late."""
+def kind_of(probe: Probe, key: np.uint64) -> int:
+    """The kind of the class in which a document is under a key that is not late."""
     kind = probe.octave << OCTAVE_AT
     if key != COMMON_KEY:
-        return kind + LATE * np.int64(before > probe.most_before)
+        return kind
     part = (probe.size << PARTS_LOG2) >> probe.octave & ((1 << PARTS_LOG2) - 1)
-    return kind + (part << PART_AT) + FINE + LATE * np.int64(before > probe.most_before_common)
+    return kind + (part << PART_AT) + FINE
+
+
+@inner
+def _find_class(rows: Uint32s, first: int, kind: int) -> int:
+    """The class of a kind in the list that begins with `first`; 0 if there is none."""
+    head = first
+    while head and link(rows, head, KIND) & ~LONG != kind:
+        head = link(rows, head, CLASS)
+    return head
+
+
+@inner
+def _class_of(
+    rows: Uint32s, first: int, key: np.uint64, before: int, probe: Probe
+) -> tuple[int, int]:
+    """The class of a document in the list of a key, 0 if it is to be made; and its kind."""
+    kind, head = kind_of(probe, key), np.int64(0)
+    is_late, is_apart = before > probe.most_before, probe.is_late_apart
+    if not is_late or not is_apart:
+        head = _find_class(rows, first, kind)
+        is_apart = head and link(rows, head, KIND) & LONG
+    if is_late and is_apart:
+        return _find_class(rows, first, kind + LATE), kind + LATE
+    return head, kind
 
 
 @inner
@@ -252,9 +279,7 @@ def fetch_places(fetch: int, probe: Probe, keys: Keys, postings: Postings) -> No
         if fetch == 1:
             prefetch(rows, COLUMNS * head)
             continue
-        kind = kind_of(probe, key, keys.before[k])
-        while head and link(rows, head, KIND) != kind:
-            head = link(rows, head, CLASS)
+        head, _ = _class_of(rows, head, key, keys.before[k], probe)
         block = link(rows, head, LAST)
         at = block + 1 + link(rows, head, COUNT)
         prefetch(rows, COLUMNS * block)
@@ -278,7 +303,7 @@ def may_have_near(
     """
     kind = link(rows, head, KIND)
     least, most = _sizes_of(kind)
-    is_early = before <= (probe.most_before_common if kind & FINE else probe.most_before)
+    is_early = before <= probe.most_before
     if kind & LATE:
         if not is_early or most < probe.size:
             return False
@@ -429,6 +454,8 @@ def _new_place(rows: Uint32s, head: int, used: Int64s) -> int:
             used[ROWS] += 1 + room
             after = link(rows, block, NEXT)
             rows[after, ROOM], rows[after, NEXT] = room, 0
+            if room == LARGEST_BLOCK:
+                rows[head, KIND] |= np.uint32(LONG)
         block, count = link(rows, block, NEXT), np.int64(0)
         rows[head, LAST] = block
     rows[head, COUNT] = count + 1
@@ -447,13 +474,12 @@ def insert(probe: Probe, keys: Keys, postings: Postings) -> None:
         if not table[slot, _KEY]:
             table[slot, _KEY] = key
             used[SLOTS] += 1
-        head, kind = np.int64(table[slot, _HEAD]), kind_of(probe, key, keys.before[k])
-        while head and link(rows, head, KIND) != kind:
-            head = link(rows, head, CLASS)
+        first = np.int64(table[slot, _HEAD])
+        head, kind = _class_of(rows, first, key, keys.before[k], probe)
         if not head:
             head = used[ROWS] + 1
             used[ROWS] += 2
-            rows[head, KIND], rows[head, CLASS] = kind, table[slot, _HEAD]
+            rows[head, KIND], rows[head, CLASS] = kind, first
             rows[head, COUNT], rows[head, NEXT], rows[head, RINGS] = 0, 0, 0
             rows[head, LAST] = head
             table[slot, _HEAD] = head
