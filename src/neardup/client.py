@@ -461,8 +461,8 @@ def _first_rows(
 
 
 def _reach(similarity: float | None, distance: int | None) -> dict[str, Any]:
-    named = {"similarity": similarity, "distance": distance}
-    return {name: value for name, value in named.items() if value is not None}
+    limits = {"similarity": similarity, "distance": distance}
+    return {name: value for name, value in limits.items() if value is not None}
 
 
 def _explain(text: str, other: str | None) -> _Exchange[dict[str, Any]]:

@@ -67,8 +67,8 @@ def progress() -> Iterator[Progress]:
 
     That kernels are compiled on the way is told everywhere.
     """
-    with _announce_compiling(), _steps() as shown:
-        yield shown
+    with _announce_compiling(), _steps() as reporter:
+        yield reporter
 
 
 @contextmanager
@@ -152,11 +152,11 @@ def warm_up(work: Callable[[], object], *, by_features: bool = False) -> None:
 @contextmanager
 def _announce_compiling(then: Callable[[], None] | None = None) -> Iterator[None]:
     """A context that announces once a process that kernels compile; then calls `then`."""
-    done, before = threading.Event(), _compiled()
+    stop, before = threading.Event(), _compiled()
 
     def look() -> None:
         wait = _NOTICE_SECONDS
-        while not done.wait(wait):
+        while not stop.wait(wait):
             wait = _LOOK_SECONDS
             if _compiled() > before:
                 if not _is_announced.is_set():
@@ -172,7 +172,7 @@ def _announce_compiling(then: Callable[[], None] | None = None) -> Iterator[None
     try:
         yield
     finally:
-        done.set()
+        stop.set()
         notice.join()
 
 
@@ -323,6 +323,6 @@ class Lines:
     def _tell(self) -> None:
         self._is_announced = time.monotonic()
         share = f" of {self._total:,}" if self._total else ""
-        done = f" {self._done:,}{share} bytes" if self._done or self._total else ""
+        count = f" {self._done:,}{share} bytes" if self._done or self._total else ""
         seconds = self._is_announced - self._began
-        typer.echo(f"neardup: {seconds:,.0f} s: {self._step}{done}", err=True)
+        typer.echo(f"neardup: {seconds:,.0f} s: {self._step}{count}", err=True)

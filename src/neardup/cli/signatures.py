@@ -78,9 +78,9 @@ class _Command(TyperCommand):
             {x for each in options if getattr(each, kind, False) for x in each.opts}
             for kind in ("multiple", "is_flag")
         )
-        named = _each_named(args, several)
+        arguments = _each_named(args, several)
         # In `--against seen.index new.jsonl` what follows the first value is the input.
-        return super().parse_args(ctx, named if _has_argument(named, flags) else list(args))
+        return super().parse_args(ctx, arguments if _has_argument(arguments, flags) else list(args))
 
     def invoke(self, ctx: Any) -> Any:
         with warnings.catch_warnings():

@@ -77,12 +77,12 @@ def texts(
     for name in documents:
         _check_no_text(name)
     how = reading.options(), reading.input_format
-    named = [read_document(name, *how) for name in documents]
+    texts_of_names = [read_document(name, *how) for name in documents]
     if first is not None:
-        named.insert(0, first)
+        texts_of_names.insert(0, first)
     if second is not None:
-        named.append(second)
-    return named
+        texts_of_names.append(second)
+    return texts_of_names
 
 
 def _check_no_text(name: str) -> None:

@@ -173,20 +173,20 @@ def _read_apart(name: str, data: bytes, most_text: int) -> tuple[list[tuple[int,
     """
     most = min(MOST_CELLS * CELL_BYTES, _APART_BYTES + most_text * _TEXT_BYTES)
     options = [json.dumps(sys.path), str(most)]
-    done = subprocess.run(  # noqa: S603  # the interpreter, and nothing of the workbook's
+    process = subprocess.run(  # noqa: S603  # the interpreter, and nothing of the workbook's
         [sys.executable, "-I", "-c", _APART, *options],
         input=data,
         capture_output=True,
         check=False,
     )
-    if done.returncode < 0:
+    if process.returncode < 0:
         raise DataError(
             f"{name}: its cells, blank ones included, take more memory than there is; pass a"
             " larger --memory, or save it as CSV UTF-8"
         )
-    if done.returncode:
+    if process.returncode:
         return [], 0
-    spans, text = json.loads(done.stdout)
+    spans, text = json.loads(process.stdout)
     return [tuple(each) for each in spans], text
 
 

@@ -90,10 +90,10 @@ class Attachments:
 
     def begin(self) -> Callable[[], None]:
         """Begin a transaction; returns a function that brings back rows removed after this call."""
-        gone, count = self._gone, len(self._gone)
+        removals, count = self._gone, len(self._gone)
 
         def undo() -> None:
-            del gone[count:]
+            del removals[count:]
 
         return undo
 
@@ -111,8 +111,10 @@ class Attachments:
         """
         remaining = self
         if 2 * len(self._gone) > len(self._kept):
-            gone = set(self._gone)
-            remaining = Attachments({n: kept for n, kept in self._kept.items() if n not in gone})
+            removals = set(self._gone)
+            remaining = Attachments(
+                {n: kept for n, kept in self._kept.items() if n not in removals}
+            )
         remaining._gone += [each for each in numbers if each in remaining._kept]
         return remaining
 

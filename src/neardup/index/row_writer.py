@@ -263,12 +263,12 @@ class RowWriter:
         """Add rows to the tail."""
         with self._store.lock:
             version = self._version_for(added)
-            version, gone = version.without(version.places(added.column))
+            version, removals = version.without(version.places(added.column))
             first = version.next
             clock = version.clock.extended(*runs_of(first, added.times))
             version = replace(version, clock=clock)
             version = version.extended(added.column, added.contents, self.flushed)
-            self._put_many(added, first, gone, version)
+            self._put_many(added, first, removals, version)
 
     def _add_segment(self, added: Addition) -> None:
         """Add rows as one segment, with the lock held only briefly.
@@ -293,11 +293,11 @@ class RowWriter:
             if version is not seen:
                 since = version.added_since(seen.next, column)
                 replaced = np.concatenate([replaced, since])
-            version, gone = version.without(version.numbered(replaced))
+            version, removals = version.without(version.numbered(replaced))
             version = self.flushed(version)
             segments = store.merged([*version.segments, segment.numbered(version.next)])
             first, version = version.next, version.with_segment(column, added.times, segments)
-            self._put_many(added, first, gone, version)
+            self._put_many(added, first, removals, version)
 
     def _version_for(self, added: Addition) -> AnyVersion:
         """The version of the store to which these rows can be added."""

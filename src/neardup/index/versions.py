@@ -424,19 +424,19 @@ class Version(Generic[M]):
             place: The current place of the id, as from `place`.
             now: Seconds since 1970.
         """
-        tail, segments, gone = self.tail, self.segments, -1
+        tail, segments, old_number = self.tail, self.segments, -1
         if place is not None:
             part, row = place
             if part == len(segments):
-                gone = int(tail.numbers[row])
+                old_number = int(tail.numbers[row])
                 tail = tail.without(row)
             else:
-                gone = int(segments[part].numbers[row])
+                old_number = int(segments[part].numbers[row])
                 changed = segments[part].without(np.array([row]))
                 segments = (*segments[:part], changed, *segments[part + 1 :])
         tail = tail.appended(identity, content, self.next)
         ids, clock = self.id_kind or id_kind(identity), self.clock.noted(self.next, now)
-        return Version(self.kind, segments, tail, ids, self.next + 1, clock), gone
+        return Version(self.kind, segments, tail, ids, self.next + 1, clock), old_number
 
     def offered(
         self, ids: list[Id], contents: M, closest: Closest, reach: float, now: float
@@ -477,7 +477,7 @@ class Version(Generic[M]):
 
     def expired(self, before: float) -> tuple[Self, Rows]:
         """A version without rows added before a time, and their numbers; the tail must be empty."""
-        segments, gone = list(self.segments), [_NONE]
+        segments, removals = list(self.segments), [_NONE]
         old = self.clock.before(before, self.next)
         for i, segment in enumerate(segments):
             bounds = np.searchsorted(segment.numbers, old)
@@ -486,8 +486,8 @@ class Version(Generic[M]):
                 rows = rows[~segment.dead[rows]]
             if len(rows):
                 segments[i] = segment.without(rows)
-                gone.append(segment.numbers[rows])
-        return replace(self, segments=tuple(segments)), np.concatenate(gone)
+                removals.append(segment.numbers[rows])
+        return replace(self, segments=tuple(segments)), np.concatenate(removals)
 
     def compacted(self, folder: Path | None = None) -> Self:
         """The same rows in one segment, without removed rows; the tail must be empty.
@@ -502,17 +502,17 @@ class Version(Generic[M]):
 
     def without(self, places: Places) -> tuple[Self, Rows]:
         """A version without the rows at some places, and the numbers of the removed rows."""
-        segments, tail, gone = list(self.segments), self.tail, [_NONE]
+        segments, tail, removals = list(self.segments), self.tail, [_NONE]
         for i, segment in enumerate(segments):
             rows = np.unique(places.rows[places.segments == i])
             if len(rows):
                 segments[i] = segment.without(rows)
-                gone.append(segment.numbers[rows])
+                removals.append(segment.numbers[rows])
         rows = np.unique(places.rows[places.segments == len(segments)])
         if len(rows):
-            gone.append(tail.numbers[rows])
+            removals.append(tail.numbers[rows])
             tail = tail.without(rows)
-        return replace(self, segments=tuple(segments), tail=tail), np.concatenate(gone)
+        return replace(self, segments=tuple(segments), tail=tail), np.concatenate(removals)
 
     def without_numbers(self, numbers: Rows) -> Self:
         """A version without the rows of these numbers, if they exist."""

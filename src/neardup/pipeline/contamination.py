@@ -170,8 +170,8 @@ def decontaminate_files(
     Raises:
         UsageError, DataError, FileError: As `dedup`.
     """
-    shown, using = progress or Quiet(), limits or Limits()
-    watch = Stopwatch(shown)
+    reporter, using = progress or Quiet(), limits or Limits()
+    watch = Stopwatch(reporter)
     with ExitStack() as stack:
         sources = open_inputs(stack, paths, using, read.input_format)
         if outputs.cut is not None:
@@ -194,7 +194,7 @@ def decontaminate_files(
             LeakFindings(benchmark.questions, benchmarks.common, using, kept)
         )
         run = _Run(sources, benchmark.questions, findings, using, files.resume)
-        run.read(read, rejects, watch, shown, cuts)
+        run.read(read, rejects, watch, reporter, cuts)
         tally = findings.tally()
         dropped = tally.documents
         if cuts is not None:
@@ -202,7 +202,7 @@ def decontaminate_files(
         doubt = rejects_doubt(run.documents, rejects.count)
         files.check_again()
         begin_reading([] if files.outputs.kept is None else sources, watch, "write")
-        clean = run.write(files.outputs.kept, read.text[0], dropped, files.files, shown, cuts)
+        clean = run.write(files.outputs.kept, read.text[0], dropped, files.files, reporter, cuts)
         if outputs.found is not None:
             rows = found_rows(findings, benchmark)
             write_table(files.files, outputs.found, FOUND, rows, csv_safe=outputs.csv_safe)
@@ -341,10 +341,10 @@ class _Run:
         findings = self._search.add(batch.texts)
         if not findings:
             return []
-        named = Addresses([name])
-        named.add(0, batch.rows, batch.ids)
+        addresses = Addresses([name])
+        addresses.add(0, batch.rows, batch.ids)
         rows = np.array([each.document for each in findings], np.int64) - first
-        self._findings.add(findings, named.of(rows).to_pylist())
+        self._findings.add(findings, addresses.of(rows).to_pylist())
         return list(dict.fromkeys((rows + first).tolist()))
 
     def _go_on(self) -> Rows:

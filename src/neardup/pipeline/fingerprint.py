@@ -71,8 +71,8 @@ def fingerprint_files(
         UsageError, DataError, FileError: As `dedup`.
     """
     table_of = _table_of(output, recipe, form)
-    shown, using = progress or Quiet(), limits or Limits()
-    watch = Stopwatch(shown)
+    reporter, using = progress or Quiet(), limits or Limits()
+    watch = Stopwatch(reporter)
     with ExitStack() as stack:
         sources = open_inputs(stack, paths, using, read.input_format)
         written = stack.enter_context(output_set(sources, using))
@@ -82,7 +82,7 @@ def fingerprint_files(
         stack.callback(parts.close)
         none = np.empty((0, recipe.words), np.uint64)
         schema = table_of(pa.array([], pa.large_string()), none).schema
-        sealing, rows = Sealing(recipe), parts.written(read, rejects, shown)
+        sealing, rows = Sealing(recipe), parts.written(read, rejects, reporter)
         if format_of_path(output) == "parquet":
             rows = sealing.passing(rows)
         write_table(written, output, schema, rows, closing=sealing.metadata)

@@ -174,21 +174,21 @@ def ask_files(
     Raises:
         UsageError, DataError, FileError, RecipeError: As `add_files`.
     """
-    shown, within = progress or Quiet(), reach or Reach()
+    reporter, within = progress or Quiet(), reach or Reach()
     check_reach(index, within)
-    watch = Stopwatch(shown)
+    watch = Stopwatch(reporter)
     counts = dict.fromkeys(("queries", "empty", "matched", "hits", "cut", "rejected"), 0)
     with ExitStack() as stack:
         inputs = _Inputs(stack, index, paths, read, rejects_path, format_name)
         inputs.begin(watch, "query")
 
         def similar(index: BaseIndex) -> Iterator[pa.RecordBatch]:
-            for ids, values, _ in inputs.batches(shown):
+            for ids, values, _ in inputs.batches(reporter):
                 yield from ask_texts(index, ids, values, within, counts).to_batches()
 
         def near(index: BaseIndex) -> Iterator[pa.RecordBatch]:
             seen = stack.enter_context(index.snapshot())
-            for ids, values, _ in inputs.batches(shown):
+            for ids, values, _ in inputs.batches(reporter):
                 codes = values if isinstance(values, np.ndarray) else index.fingerprints_of(values)
                 if within.nearest is None:
                     hits = seen.query_batch(codes, within.distance, within.limit)

@@ -76,18 +76,18 @@ def pairs_file(
     """
     limits = limits or Limits()
     check_request(distance, plan, limits)
-    shown = progress or Quiet()
-    watch = Stopwatch(shown)
+    reporter = progress or Quiet()
+    watch = Stopwatch(reporter)
     files = fingerprint_files_of(paths)
     with OutputSet(files, limits.tmp) as written:
         written.check(output)
         reader = FingerprintReader(files)
         check_width(distance, reader.bits)
         watch.begin("read", 8 * -(-reader.bits // 64) * reader.rows)
-        batches = _with_progress(reader.batches(), shown)
+        batches = _with_progress(reader.batches(), reporter)
         with open_rows(batches, reader.bits, limits.tmp) as (rows, bits):
             watch.begin("match")
-            with joined_rows(rows, bits, distance, plan, limits, shown) as joined:
+            with joined_rows(rows, bits, distance, plan, limits, reporter) as joined:
                 watch.begin("write")
                 with RowIds(rows.count, limits.tmp) as ids:
                     named = _named(joined, reader, ids)
@@ -134,15 +134,15 @@ def clusters_file(
     find = SEARCHES.get(policy)
     if find is None:
         raise UsageError(f"policy is {policy!r}: use greedy or components")
-    shown = progress or Quiet()
-    watch = Stopwatch(shown)
+    reporter = progress or Quiet()
+    watch = Stopwatch(reporter)
     files = fingerprint_files_of(paths)
     with OutputSet(files, limits.tmp) as written:
         written.check(output)
         reader = FingerprintReader(files)
         check_width(distance, reader.bits)
         watch.begin("match")
-        labels = find(reader.batches(), distance, reader.bits, plan, limits, shown)
+        labels = find(reader.batches(), distance, reader.bits, plan, limits, reporter)
         watch.begin("write")
         with RowIds(len(labels), limits.tmp) as ids:
             batches = _clusters(labels, reader, ids)
@@ -326,8 +326,8 @@ def new_pairs_file(
         FileError, DataError, RecipeError: If a file cannot be used, or they do not match.
     """
     limits = limits or Limits()
-    shown = progress or Quiet()
-    watch = Stopwatch(shown)
+    reporter = progress or Quiet()
+    watch = Stopwatch(reporter)
     files, others = fingerprint_files_of(new), fingerprint_files_of(old)
     with OutputSet([*files, *others], limits.tmp) as written:
         written.check(output)
@@ -343,7 +343,7 @@ def new_pairs_file(
         def pair_rows() -> Iterator[pa.RecordBatch]:
             nonlocal count
             for batch in _with_ids(
-                values, ids, against, (distance, reader.bits, plan), limits, shown
+                values, ids, against, (distance, reader.bits, plan), limits, reporter
             ):
                 count += len(batch)
                 yield batch

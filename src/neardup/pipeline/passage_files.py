@@ -164,8 +164,8 @@ def lines_files(
         raise UsageError(
             f"--text is {','.join(read.text)}: passages are cut out of one field; name one"
         )
-    shown, using = progress or Quiet(), limits or Limits()
-    watch = Stopwatch(shown)
+    reporter, using = progress or Quiet(), limits or Limits()
+    watch = Stopwatch(reporter)
     with ExitStack() as stack:
         sources = open_inputs(stack, paths, using, read.input_format)
         inputs = [path for source in sources for path in source.paths]
@@ -179,14 +179,14 @@ def lines_files(
         stack.callback(units.close)
         begin_reading(sources, watch)
         documents = _Documents(sources)
-        documents.read(replace(read, extract="none"), rejects, repeated, units, using, shown)
+        documents.read(replace(read, extract="none"), rejects, repeated, units, using, reporter)
         watch.begin("match")
         cuts = units.cuts(documents.count)
         stack.callback(cuts.close)
         begin_reading(sources, watch, "write")
         rows = stack.enter_context(_Rows(documents.addresses, using.tmp))
         cutter = CutUnits(cuts, repeated.unit, None if outputs.cut is None else rows.add)
-        names = documents.write(outputs.records, cutter, read.text[0], written, shown)
+        names = documents.write(outputs.records, cutter, read.text[0], written, reporter)
         if outputs.cut is not None:
             write_table(written, outputs.cut, CUTS, rows.batches(), csv_safe=outputs.csv_safe)
         doubt = rejects_doubt(documents.count, rejects.count)

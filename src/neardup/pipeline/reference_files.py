@@ -53,10 +53,12 @@ def index_of_files(
         path = str(Path(folder, "reference"))
         plain = replace(read, within=None, number=None, skip_errors=False)
         with _index_of(path, rule) as index:
-            done = add_files(index, paths, plain, progress=progress, format_name=read.input_format)
-        if done.replaced:
+            summary = add_files(
+                index, paths, plain, progress=progress, format_name=read.input_format
+            )
+        if summary.replaced:
             raise DataError(
-                f"{done.replaced:,} documents of {', '.join(paths)} have an id that another one"
+                f"{summary.replaced:,} documents of {', '.join(paths)} have an id that another one"
                 " has: leave out --id, or name a field that tells them apart"
             )
         yield path

@@ -91,8 +91,8 @@ def report_of(
         UsageError: If the decision is not one of this matching.
     """
     check_report(Outputs(report=options), rule, read)
-    shown = progress or Quiet()
-    watch = Stopwatch(shown)
+    reporter = progress or Quiet()
+    watch = Stopwatch(reporter)
     paths, batches = inputs.paths, inputs.batches
     with ExitStack() as stack:
         sources = open_inputs(stack, paths, limits, read.input_format) if paths else []
@@ -109,7 +109,7 @@ def report_of(
         rejects = Rejects(None, written)
         for batch in batches:
             reader.add(0, batch)
-        documents = read_sources(sources, reader, read, rejects, watch, shown)
+        documents = read_sources(sources, reader, read, rejects, watch, reporter)
         watch.begin("report")
         decision = decision_of(documents)
         check_decision(decision, rule, choice)

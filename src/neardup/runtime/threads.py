@@ -133,8 +133,8 @@ def in_threads(workers: int, work: Callable[[int, Any], None], tasks: Iterable[A
                     futures.append(pool.submit(run, slot))
             if not futures:
                 run(0)
-            for done in futures:
-                done.result()
+            for future in futures:
+                future.result()
         except BaseException:
             stopped.set()
             raise
@@ -180,9 +180,9 @@ def ahead(
             pending_bytes += running[-1][1]
             del task
             while len(running) > workers or pending_bytes > most:
-                done, nbytes = running.popleft()
+                future, nbytes = running.popleft()
                 pending_bytes -= nbytes
-                yield done.result()
+                yield future.result()
         while running:
             yield running.popleft()[0].result()
     if failure is not None:

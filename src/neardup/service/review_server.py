@@ -201,19 +201,19 @@ class ReviewServer:
         pair = None if number is None else review.pair(number)
         if number is None or pair is None:
             return _refusal(404, "there is no such pair: open the address that the terminal shows")
-        before, said, so_far = review.before(number), review.said(number), review.so_far()
-        page = pair_page(pair, number, before, said, so_far, meanwhile=status == 409)
+        before, answer, so_far = review.before(number), review.said(number), review.so_far()
+        page = pair_page(pair, number, before, answer, so_far, meanwhile=status == 409)
         return Answer(page, HTML, status)
 
     def _kept(self, request: Request, fields: dict[str, str]) -> Answer:
         """Store an answer, unless the pair was answered after the page was loaded."""
-        number, said = _number(fields.get("pair", "")), fields.get("answer", "")
+        number, answer = _number(fields.get("pair", "")), fields.get("answer", "")
         if number is not None and "before" in fields:
             now = self.review.said(number) or ""
-            if now not in {fields["before"], said}:
+            if now not in {fields["before"], answer}:
                 return self._pair(number, 409)
         try:
-            kept = number is not None and self.review.answer(number, said)
+            kept = number is not None and self.review.answer(number, answer)
         except FileError as error:
             self._tell(f"an answer was not kept: {error}")
             why = f"this answer was not kept: {error}; then go back and answer again"

@@ -36,5 +36,5 @@ def compile_kernels(
     from neardup.cli.screen import progress
     from neardup.pipeline.compilation import compile_all
 
-    with progress() as shown:
-        compile_all(shown)
+    with progress() as reporter:
+        compile_all(reporter)

@@ -201,15 +201,15 @@ def decontaminate(
         from neardup import spark
 
         place = spark.Place(master or "sail", tmp)
-        with progress() as shown:
+        with progress() as reporter:
             summary = spark.decontaminate_files(
-                inputs, benchmarks, outputs, leak, read, place, progress=shown
+                inputs, benchmarks, outputs, leak, read, place, progress=reporter
             )
         _finish(summary, fail_above, json=json)
         return
     warm_up(lambda: compute(["one two three four"], ["one two three four"], run=3))
-    with progress() as shown:
-        summary = decontaminate_files(inputs, benchmarks, outputs, leak, read, using, shown)
+    with progress() as reporter:
+        summary = decontaminate_files(inputs, benchmarks, outputs, leak, read, using, reporter)
     _finish(summary, fail_above, json=json)
 
 

@@ -203,20 +203,20 @@ def dedup(
     if engine == "spark":
         from neardup import spark
 
-        with progress() as shown:
+        with progress() as reporter:
             place = spark.Place(master or "sail", tmp)
             done = spark.dedup_files(
-                inputs, outputs, rule, choice, read, place, progress=shown, against=index,
+                inputs, outputs, rule, choice, read, place, progress=reporter, against=index,
             )  # fmt: skip
         print_summary(done, json)
         return
-    with progress() as shown, ExitStack() as stack:
+    with progress() as reporter, ExitStack() as stack:
         if files:
-            index = stack.enter_context(index_of_files(files, rule, read, limits, shown))
+            index = stack.enter_context(index_of_files(files, rule, read, limits, reporter))
         seen = None
         if index is not None:
             seen = Against(index, update, own_ids, only_against, tuple(files), waiting)
-        result = dedup_files(inputs, outputs, rule, choice, read, limits, shown, seen)
+        result = dedup_files(inputs, outputs, rule, choice, read, limits, reporter, seen)
     print_summary(result.summary, json)
 
 

@@ -40,9 +40,9 @@ def demo(
     corpus = importlib.resources.files("neardup") / "cli" / "commands" / "demo.jsonl.gz"
     rule = rule_of()
     warm_up(lambda: dedup_texts(["one", "one"], rule, Choice(), Limits()), by_features=True)
-    with importlib.resources.as_file(corpus) as path, progress() as shown:
+    with importlib.resources.as_file(corpus) as path, progress() as reporter:
         result = dedup_files(
-            [str(path)], outputs, rule, Choice(), ReadOptions(id="id"), Limits(), shown
+            [str(path)], outputs, rule, Choice(), ReadOptions(id="id"), Limits(), reporter
         )
     typer.echo("Some of what was dropped, and the document kept for it:")
     for row in result.duplicates.slice(0, _SHOWN).to_pylist():

@@ -62,8 +62,8 @@ def fingerprint(
     read = reading.options(memory)
     using = Limits(workers=workers)
     warm_up(lambda: compute("one", recipe))
-    with progress() as shown:
+    with progress() as reporter:
         summary = fingerprint_files(
-            inputs, output, recipe, read, using, reading.rejects, shown, form
+            inputs, output, recipe, read, using, reading.rejects, reporter, form
         )
     print_summary(summary, json)

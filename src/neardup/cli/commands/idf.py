@@ -53,12 +53,12 @@ def learn(
     options = reading.options(memory)
     sources = open_sources(inputs, None, reading.input_format)
     try:
-        with progress() as shown:
-            shown.begin("read", None)
+        with progress() as reporter:
+            reporter.begin("read", None)
             for source in sources:
                 for batch in source.batches(options):
                     learner.add(batch.texts)
-                    shown.advance(batch.nbytes)
+                    reporter.advance(batch.nbytes)
     finally:
         for source in sources:
             source.close()

@@ -89,6 +89,6 @@ def lines(
     using = Limits(memory_bytes(memory), tmp, workers=workers)
     read = reading.options(memory)
     warm_up(lambda: unit_hashes(text_array(["one"]).chunk(0), unit, 1, Recipe(), 1))
-    with progress() as shown:
-        summary = lines_files(inputs, outputs, repeated, read, using, shown)
+    with progress() as reporter:
+        summary = lines_files(inputs, outputs, repeated, read, using, reporter)
     print_summary(summary, json)

@@ -86,14 +86,14 @@ def pairs(
 
     limits = Limits(memory, tmp, workers)
     summary: ClustersSummary | PairsSummary
-    with progress() as shown:
+    with progress() as reporter:
         if clusters is not None:
             policy = policy or "greedy"
-            options = clusters, distance, plan, policy, limits, shown
+            options = clusters, distance, plan, policy, limits, reporter
             summary = clusters_file(fingerprints, *options, csv_safe=csv_safe)
         else:
             assert output is not None  # noqa: S101  # checked above
-            settings = output, distance, plan, limits, shown
+            settings = output, distance, plan, limits, reporter
             if against:
                 summary = new_pairs_file(fingerprints, against, *settings, csv_safe=csv_safe)
             else:

@@ -98,18 +98,18 @@ def exact_plans(n: int, distance: int, bits: int, sample: Any) -> list[SearchPla
 
 def named_plan(n: int, distance: int, bits: int, sample: Any, plan: str) -> SearchPlan:
     """The plan of a name, unchecked."""
-    named = search_plan_name(plan, distance)
+    plan_name = search_plan_name(plan, distance)
     information = agreement(sample, bits)
     near = matches(n, distance, information)
-    if named.kind == "bits":
+    if plan_name.kind == "bits":
         return bits_plan(n, distance, bits, information)
-    if named.kind == "scan" or distance >= bits:
+    if plan_name.kind == "scan" or distance >= bits:
         return replace(scan_plan(n, bits, near), name=plan)
-    if named.kind == "probe":
+    if plan_name.kind == "probe":
         return probe_plan(n, distance, bits, information, near)
-    if named.kind == "permute":
-        return permute_plan(n, distance, bits, named.permutations)
-    if named.kind == "mih":
-        return mih_plan(n, distance, bits, named.blocks, information, near)
-    blocks = named.blocks or distance + 1
+    if plan_name.kind == "permute":
+        return permute_plan(n, distance, bits, plan_name.permutations)
+    if plan_name.kind == "mih":
+        return mih_plan(n, distance, bits, plan_name.blocks, information, near)
+    blocks = plan_name.blocks or distance + 1
     return replace(block_plan(n, distance, bits, blocks, information, near), name=plan)

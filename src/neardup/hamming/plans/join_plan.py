@@ -125,16 +125,16 @@ def plan_pairs(
         >>> plan_pairs(10_000_000, 10, 64).name
         'mih:4'
     """
-    named, scan = check_join_plan(plan, distance, bits), _listing(_scan(n, bits), near)
-    if named.kind == "scan" or (named.kind == "blocks" and distance >= bits):
+    plan_name, scan = check_join_plan(plan, distance, bits), _listing(_scan(n, bits), near)
+    if plan_name.kind == "scan" or (plan_name.kind == "blocks" and distance >= bits):
         return scan
     information = agreement(sample_fps, bits)
-    if named.kind == "mih":
+    if plan_name.kind == "mih":
         nothing = replace(scan, seconds=inf)
-        m = named.blocks
+        m = plan_name.blocks
         return _best_keys(n, distance, bits, m, information, nothing, near)
-    if named.kind != "auto":
-        m = named.blocks or distance + 1
+    if plan_name.kind != "auto":
+        m = plan_name.blocks or distance + 1
         return _listing(_blocks(n, distance, bits, m, information, plan), near)
     best = scan
     for m in range(distance + 1, min(bits, distance + EXTRA_BLOCKS) + 1):

@@ -28,16 +28,16 @@ def check_join_plan(plan: str, distance: int, bits: int) -> PlanName:
         UsageError: For an unknown plan, one that only `pairs` has, "multi:M" with M <= distance or
             M > bits, or "mih:M" with M so small that too many bits would be turned.
     """
-    named = join_plan_name(plan)
-    if named.kind == "mih":
-        _check_mih(named, bits)
-        if distance < bits and join_flips(bits, distance, named.blocks) > JOIN_MIH_MOST_FLIPS:
+    plan_name = join_plan_name(plan)
+    if plan_name.kind == "mih":
+        _check_mih(plan_name, bits)
+        if distance < bits and join_flips(bits, distance, plan_name.blocks) > JOIN_MIH_MOST_FLIPS:
             raise UsageError(
                 f"plan {plan!r} would flip too many bits at distance {distance}: use more blocks"
             )
-    if named.kind == "multi":
-        _check_multi(named, distance, bits)
-    return named
+    if plan_name.kind == "multi":
+        _check_multi(plan_name, distance, bits)
+    return plan_name
 
 
 def check_search_plan(plan: str, distance: int, bits: int) -> PlanName:
@@ -46,20 +46,20 @@ def check_search_plan(plan: str, distance: int, bits: int) -> PlanName:
     Raises:
         UsageError: If it is refused.
     """
-    named = search_plan_name(plan, distance)
-    if named.kind == "multi":
-        _check_multi(named, distance, bits)
-        _check_tables(named, distance)
-    if named.kind == "mih":
-        _check_mih(named, bits)
-        if mih_lookups(bits, distance, named.blocks) > SEARCH_MOST_LOOKUPS:
+    plan_name = search_plan_name(plan, distance)
+    if plan_name.kind == "multi":
+        _check_multi(plan_name, distance, bits)
+        _check_tables(plan_name, distance)
+    if plan_name.kind == "mih":
+        _check_mih(plan_name, bits)
+        if mih_lookups(bits, distance, plan_name.blocks) > SEARCH_MOST_LOOKUPS:
             raise UsageError(f"plan {plan!r} would look up too many signatures: use more blocks")
-    if named.kind == "probe" and signatures(bits, distance) > SEARCH_MOST_LOOKUPS:
+    if plan_name.kind == "probe" and signatures(bits, distance) > SEARCH_MOST_LOOKUPS:
         raise UsageError(
             f"plan 'probe' would look up {signatures(bits, distance):,} signatures a query at"
             f" distance {distance}, more than {SEARCH_MOST_LOOKUPS:,}: use auto"
         )
-    return named
+    return plan_name
 
 
 def join_flips(bits: int, distance: int, m: int) -> int:

@@ -53,17 +53,17 @@ def nearest_neighbours(
         for first in range(0, len(queries), size)
         for bound in even_ranges(len(codes), parts)
     ]
-    done: list[Any] = [None] * len(tasks)
+    results: list[Any] = [None] * len(tasks)
     flat, flat_queries = frozen(codes).reshape(-1), frozen(queries)
 
     def run(_: int, i: int) -> None:
         first, last, bound = tasks[i]
-        done[i] = _scan(flat, flat_queries[first:last], bound, limit, capacity, first, dead)
+        results[i] = _scan(flat, flat_queries[first:last], bound, limit, capacity, first, dead)
 
     # Ranges of rows are scanned apart, each with a bound of its own: `joined` may hold more than n
     # rows of a query, and its callers cut to the nearest, the first of equal ones.
     in_threads(threads, run, range(len(tasks)))
-    return Neighbours.joined(done)
+    return Neighbours.joined(results)
 
 
 def _scan(

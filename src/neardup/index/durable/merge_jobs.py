@@ -138,9 +138,9 @@ class Job:
             return None
         self.is_installed = True
         first = last - len(self._segments)
-        gone = _removed_since(self._segments, version.segments[first:last])
+        removals = _removed_since(self._segments, version.segments[first:last])
         segments = (*version.segments[:first], *self._merged, *version.segments[last:])
-        return replace(version, segments=segments).without_numbers(gone)
+        return replace(version, segments=segments).without_numbers(removals)
 
     def install(
         self, now: Commit, mine: AnyVersion, next_file: int
@@ -187,10 +187,10 @@ class Job:
         after = committed
         if mine is not version:
             # The writer has gone on without a commit: its rows and removals, on the new segments.
-            gone = _removed_since(version.segments[:behind], mine.segments[:behind])
+            removals = _removed_since(version.segments[:behind], mine.segments[:behind])
             segments = (*written[:count], *mine.segments[behind:])
             clock = clock.extended(*mine.clock.since(version.next, mine.next))
-            after = replace(mine, segments=segments, clock=clock).without_numbers(gone)
+            after = replace(mine, segments=segments, clock=clock).without_numbers(removals)
         _LOGGER.info(
             "%s: %d segments written as %d in %.2f s", self._store.path, before,
             len(self._merged), self.seconds,
@@ -213,11 +213,11 @@ class Job:
 
 def _removed_since(before: Sequence[SegmentRows], after: Sequence[SegmentRows]) -> Rows:
     """The numbers of rows that were removed from the same segments between two versions."""
-    gone = [np.empty(0, np.int64)]
+    removals = [np.empty(0, np.int64)]
     for old, new in zip(before, after, strict=True):
         if new.removed > old.removed:
-            gone.append(new.numbers[new.dead & ~old.dead])
-    return np.concatenate(gone)
+            removals.append(new.numbers[new.dead & ~old.dead])
+    return np.concatenate(removals)
 
 
 def in_files(

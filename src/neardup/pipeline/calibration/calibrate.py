@@ -132,8 +132,8 @@ def calibrate_files(
         UsageError: For values out of range.
         DataError, FileError: If a file cannot be read or written.
     """
-    shown = progress or Quiet()
-    watch = Stopwatch(shown)
+    reporter = progress or Quiet()
+    watch = Stopwatch(reporter)
     with ExitStack() as stack:
         sources = open_inputs(stack, paths, limits, format_name)
         written = output_set(sources, limits)
@@ -143,7 +143,7 @@ def calibrate_files(
         rejects = Rejects(None, written)
         begin_reading(sources, watch)
         start = time.perf_counter()
-        sample = take_sample(sources, read, options.sample, options.seed, rejects, shown)
+        sample = take_sample(sources, read, options.sample, options.seed, rejects, reporter)
         reading = time.perf_counter() - start
         doubt = rejects_doubt(sample.documents, rejects.count)
         watch.begin("join")

@@ -104,8 +104,8 @@ def evaluate_files(
         UsageError: If labels and documents do not fit.
         DataError, FileError: If a file cannot be read or written.
     """
-    shown = progress or Quiet()
-    watch = Stopwatch(shown)
+    reporter = progress or Quiet()
+    watch = Stopwatch(reporter)
     truth: Truth | None = None
     scores: list[Scores] = []
     with ExitStack() as stack:
@@ -118,7 +118,7 @@ def evaluate_files(
             rule = options.rule(recipe)
             with Reader(names, rule, limits, keep_features=True) as reader:
                 rejects = Rejects(None, written)
-                documents = read_sources(sources, reader, read, rejects, watch, shown)
+                documents = read_sources(sources, reader, read, rejects, watch, reporter)
                 watch.begin("evaluate")
                 if truth is None:
                     rows = np.arange(len(documents))

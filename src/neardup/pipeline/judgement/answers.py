@@ -80,14 +80,14 @@ def read_answers(path: str) -> dict[tuple[str, str], Answer]:
 
 def _answers(path: str) -> Iterator[Answer]:
     for place, row in read_table(path, _is_cut):
-        first, second, said = (row.get(name) for name in ("first", "second", "answer"))
-        if not (isinstance(first, str) and isinstance(second, str) and said in ANSWERS):
+        first, second, label = (row.get(name) for name in ("first", "second", "answer"))
+        if not (isinstance(first, str) and isinstance(second, str) and label in ANSWERS):
             raise DataError(
                 f"{place}: no answer; each row needs first, second (ids or addresses) and answer:"
                 " yes, no or unsure"
             )
         yield Answer(
-            first, second, str(said), similarity_of(row, place), _scores(row.get("scores"), place)
+            first, second, str(label), similarity_of(row, place), _scores(row.get("scores"), place)
         )
 
 

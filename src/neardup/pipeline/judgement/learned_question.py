@@ -119,8 +119,8 @@ def learn(
     generator = np.random.default_rng(seed)
     weights = _weights(lesson, generator)
     likely = _chance(_inputs(pairs.scores) @ weights.T)
-    for row, said in answers.items():
-        likely[row] = said
+    for row, label in answers.items():
+        likely[row] = label
     drawn = (generator.random(likely.shape) < likely) * pairs.weights[:, None]
     copies = np.maximum(drawn.sum(axis=0), 1e-9)
     hits = pairs.matches.astype(np.float32) @ drawn.astype(np.float32)

@@ -197,12 +197,12 @@ class QuestionReview:
         """The state of the review, for the page and for machines."""
         with self._lock:
             best, answers = self._so_far, self._file.found
-        said = [answer.answer for key, answer in answers.items() if key in self._rows]
-        taught = sum(answer != "unsure" for answer in said)
+        labels = [answer.answer for key, answer in answers.items() if key in self._rows]
+        taught = sum(answer != "unsure" for answer in labels)
         shares = {"f1": best.f1, "precision": best.precision, "recall": best.recall}
         return {
             "pairs": len(self._sampled.pairs),
-            **{name: said.count(name) for name in ANSWERS},
+            **{name: labels.count(name) for name in ANSWERS},
             "earlier": best.answers - taught,
             "title": f"{recipe_name(best.question.recipe)}, {best.question.similarity:g}",
             "options": str(best.question),

@@ -187,7 +187,7 @@ class Review:
     def status(self) -> dict[str, Any]:
         """The state of the review, for the page and for machines."""
         with self._lock:
-            said = [x.answer for x in self.answers.values()]
+            labels = [x.answer for x in self.answers.values()]
             whole, *_ = [*self.strata.estimates(self.answers), None]
             likely, surely = self.strata.reaching(self.options.precision, self.answers)
             answered, to_answer = self.strata.progress(self.answers)
@@ -195,7 +195,7 @@ class Review:
             "pairs": self.strata.size,
             "answered": answered,
             "to_answer": to_answer,
-            **{name: said.count(name) for name in ANSWERS},
+            **{name: labels.count(name) for name in ANSWERS},
             "precision": None if whole is None else whole.share,
             "interval": None if whole is None else [whole.low, whole.high],
             "wanted": self.options.precision,
@@ -328,6 +328,6 @@ def key_of(pair: PairRow) -> tuple[str, str]:
 
 def _judged(stratum: Stratum, answers: dict[tuple[str, str], Answer]) -> tuple[int, int, int]:
     """The numbers of pairs in the band, of judged ones, and of duplicates among these."""
-    said = [answers[key_of(pair)].answer for pair in stratum.pairs if key_of(pair) in answers]
-    yes, no = said.count("yes"), said.count("no")
+    labels = [answers[key_of(pair)].answer for pair in stratum.pairs if key_of(pair) in answers]
+    yes, no = labels.count("yes"), labels.count("no")
     return stratum.size, yes + no, yes

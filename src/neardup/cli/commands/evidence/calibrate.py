@@ -105,11 +105,11 @@ def calibrate(
         "--measure": measure, "--report": report, parts.first_option or "--recipe": parts.recipe,
     }  # fmt: skip
     of_questions = {"--edits": edits, "--output": output, "--question": parts.question}
-    named = [name for name, value in of_thresholds.items() if value is not None]
+    others = [name for name, value in of_thresholds.items() if value is not None]
     names = [name for name, value in of_questions.items() if value is not None]
-    if named and names:
+    if others and names:
         raise UsageError(
-            f"{names[0]} and {named[0]} exclude each other: with {named[0]} one recipe is looked"
+            f"{names[0]} and {others[0]} exclude each other: with {others[0]} one recipe is looked"
             " at, and no question is chosen"
         )
     if output is not None and not output.endswith(".toml"):
@@ -130,23 +130,23 @@ def calibrate(
     recipe = recipe_of(parts.recipe)
     limits = Limits(memory_bytes(memory), tmp, workers)
     read, input_format = reading.options(memory), reading.input_format
-    if named:
+    if others:
         settings = {"sample": sample, "lowest": lowest, "recall": recall, "measure": measure}
         chosen = {name: value for name, value in settings.items() if value is not None}
         options = CalibrationOptions(similarity=similarity, seed=seed, report=report, **chosen)  # type: ignore[arg-type]
         rule = Rule(recipe=recipe)
         warm_up(lambda: dedup_texts(["one", "one"], rule, Choice(), limits), by_features=True)
-        with progress() as shown:
+        with progress() as reporter:
             calibration = calibrate_files(
-                inputs, options, recipe, read, limits, shown, input_format
+                inputs, options, recipe, read, limits, reporter, input_format
             )
         echo(dumps(calibration.to_dict()) if json else str(calibration))
         return
     aim = Aim() if edits is None else Aim.parse(edits)
     request = ComparisonOptions(aim, parts.question or DEFAULT_QUESTION, seed)
     warm_up(lambda: dedup_texts(["one", "one"], Rule(), Choice(), limits), by_features=True)
-    with progress() as shown:
-        comparison = compare_questions(inputs, request, read, limits, shown, input_format)
+    with progress() as reporter:
+        comparison = compare_questions(inputs, request, read, limits, reporter, input_format)
     echo(dumps(comparison.to_dict()) if json else str(comparison))
     if output is None:
         return

@@ -80,8 +80,8 @@ def evaluate(
     options = EvaluationOptions(labels, recipes, lowest, question.measure, policy, seed, report)
     limits = Limits(memory_bytes(memory), tmp, workers)
     read = reading.options(memory, id=id_field)
-    with progress() as shown:
-        evaluation = evaluate_files(docs, options, read, limits, shown)
+    with progress() as reporter:
+        evaluation = evaluate_files(docs, options, read, limits, reporter)
     echo(dumps(evaluation.to_dict()) if json else str(evaluation))
 
 

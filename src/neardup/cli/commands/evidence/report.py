@@ -104,6 +104,6 @@ def report(
     assert about is not None  # noqa: S101  # there is a path
     files = (duplicates, clusters)
     sources = Inputs(inputs)
-    with progress() as shown:
-        report_files(files, sources, about, rule, choice, read, limits, shown)
+    with progress() as reporter:
+        report_files(files, sources, about, rule, choice, read, limits, reporter)
     echo(f"wrote {printable(output)}", err=True)

@@ -112,9 +112,9 @@ def review(
             "--fields": fields,
             "--question": parts.question, parts.first_option or "--recipe": parts.recipe,
         }  # fmt: skip
-        named = [name for name, value in options.items() if value is not None]
-        if named:
-            raise UsageError(f"-o and {named[0]} exclude each other: -o finds a question")
+        option_names = [name for name, value in options.items() if value is not None]
+        if option_names:
+            raise UsageError(f"-o and {option_names[0]} exclude each other: -o finds a question")
         if not output.endswith(".toml"):
             raise UsageError(
                 f"--output is {output}: a question file is TOML, so name it question.toml"

@@ -219,11 +219,11 @@ def add(
     read, input_format = reading.options(memory, **numbers), reading.input_format
     note_what_stays(folder, "; run the same again for the rest")
     opened = opened_to_write(folder, wait, verify=verify)
-    with opened as index, progress() as shown:
+    with opened as index, progress() as reporter:
         summary = add_files(
             index, inputs, read,
             if_new=IfNew(offered, output) if if_new else None, rejects_path=reading.rejects,
-            progress=shown, format_name=input_format, numbers=Numbers(is_number, foreign),
+            progress=reporter, format_name=input_format, numbers=Numbers(is_number, foreign),
         )  # fmt: skip
     print_summary(summary, json)
 

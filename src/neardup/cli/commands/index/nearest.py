@@ -75,10 +75,10 @@ def nearest(
             print_related(related, json)
             return
         read = reading.options(memory, id=id_field)
-        with progress() as shown:
+        with progress() as reporter:
             summary = ask_files(
                 index, inputs or [], target, read,
-                reach=Reach(csv_safe=csv_safe, nearest=count, by=by), progress=shown,
+                reach=Reach(csv_safe=csv_safe, nearest=count, by=by), progress=reporter,
                 format_name=reading.input_format,
             )  # fmt: skip
     if not summary.hits:

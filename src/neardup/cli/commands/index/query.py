@@ -108,10 +108,10 @@ def query(
             print_hits(answer.hits, answer.total, answer.what, json)
             return
         read = reading.options(memory)
-        with progress() as shown:
+        with progress() as reporter:
             summary = ask_files(
                 index, inputs or [], target, read,
-                reach=reach, rejects_path=reading.rejects, progress=shown,
+                reach=reach, rejects_path=reading.rejects, progress=reporter,
                 format_name=reading.input_format,
             )  # fmt: skip
     print_summary(summary, json)
