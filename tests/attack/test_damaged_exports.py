@@ -14,7 +14,7 @@ import neardup as nd
 from damage import REFUSED, RIGHT, WRONG, damaged_copy, footer_flips, in_victim
 from neardup.errors import NeardupError
 from neardup.spark.exported_index import export_index, import_index
-from neardup.spark.exported_index_file import SCHEMA, metadata_of, past_batches
+from neardup.spark.exported_index_file import SCHEMA, metadata_of, reference_batches
 from suite import ATTACKS, LONG, needs_jit
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def exported(folder: Path, kind: str, rng: random.Random) -> Path:
 
 
 def found_in(path: Path) -> Any:
-    return metadata_of(str(path)), [batch.to_pylist() for batch in past_batches(str(path))]
+    return metadata_of(str(path)), [batch.to_pylist() for batch in reference_batches(str(path))]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -22,7 +22,7 @@ from neardup.spark.decision_plan import decide, edges_of, named
 from neardup.spark.engine import Engine, Settings
 from neardup.spark.engine_messages import worker_errors
 from neardup.spark.engine_session import mapped
-from neardup.spark.exported_index import numbered_past, past_of_file, question_of_file
+from neardup.spark.exported_index import numbered_reference, question_of_file, reference_of_file
 from neardup.spark.workers.documents import (
     DOCUMENTS,
     codes_to_documents,
@@ -239,11 +239,13 @@ def dedup(  # noqa: PLR0913
         if order_by is None:
             _look_at_order(ids, id)
         documents = engine.keep(documents, "documents", DOCUMENTS)
-        past = None
+        reference = None
         if against is not None:
-            past = _past(engine, against, rule, choice, (text, id, None, within))
-        decided = decide(engine, documents, settings, None if past is None else past[1]).decided
-        names = ids if past is None else ids.unionByName(past[0])
+            reference = _reference_of(engine, against, rule, choice, (text, id, None, within))
+        decided = decide(
+            engine, documents, settings, None if reference is None else reference[1]
+        ).decided
+        names = ids if reference is None else ids.unionByName(reference[0])
         with_via = policy == "components"
         decisions = named(decided, names, with_via=with_via)
         columns = ["id", "coalesce(NOT dropped, true) AS kept", "coalesce(kept, id) AS kept_id",
@@ -255,13 +257,11 @@ def dedup(  # noqa: PLR0913
 
 
 def _rule_of_file(path: str) -> Rule | None:
-    asked = question_of_file(path)
-    return (
-        None if asked is None else Rule(asked.similarity, None, None, asked.measure, asked.recipe)
-    )
+    own = question_of_file(path)
+    return None if own is None else Rule(own.similarity, None, None, own.measure, own.recipe)
 
 
-def _past(
+def _reference_of(
     engine: Engine,
     against: Frame | str | PathLike[str],
     rule: Rule,
@@ -273,10 +273,10 @@ def _past(
     if isinstance(against, str | os.PathLike):
         if names[3] is not None:
             raise UsageError(f"within {names[3]!r}: an exported index does not know that column")
-        return past_of_file(engine, os.fspath(against), rule)
+        return reference_of_file(engine, os.fspath(against), rule)
     _check_columns(against, names[0], names[1], *(x for x in names[3:] if x))
     numbers, documents = _documents(engine, against, rule, Choice(), names)
-    return numbered_past(numbers, engine.keep(documents, "past", DOCUMENTS))
+    return numbered_reference(numbers, engine.keep(documents, "past", DOCUMENTS))
 
 
 def _engine(df: Frame, work: str | None, parts: int | None) -> Engine:

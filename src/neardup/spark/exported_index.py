@@ -17,10 +17,10 @@ from neardup.pipeline.run.rule import Choice, Rule
 from neardup.spark.exported_index_file import (
     MEASURE,
     SIMILARITY,
-    PastWriter,
-    check_past,
+    ReferenceWriter,
+    check_reference,
     metadata_of,
-    past_batches,
+    reference_batches,
 )
 from neardup.spark.workers.documents import DOCUMENTS
 from neardup.spark.workers.equal_documents import PAST
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 __all__ = [
     "export_index",
     "import_index",
-    "numbered_past",
-    "past_of_file",
+    "numbered_reference",
     "question_of_file",
-    "write_past",
+    "reference_of_file",
+    "write_reference",
 ]
 
 _COLUMNS: Final = "place long, id string, codes binary, features binary"
@@ -72,12 +72,12 @@ def export_index(index: str | PathLike[str], path: str | PathLike[str]) -> int:
             rule = Rule(distance=min(kind.distance, recipe.bits - 1), recipe=recipe)
     reference = ReferenceIndex(Against(str(index)), rule, Choice(), ReadOptions())
     try:
-        return write_past(reference, recipe, str(path))
+        return write_reference(reference, recipe, str(path))
     finally:
         reference.close()
 
 
-def write_past(reference: ReferenceIndex, recipe: Recipe, path: str) -> int:
+def write_reference(reference: ReferenceIndex, recipe: Recipe, path: str) -> int:
     """Write the documents of an index as SCHEMA, a number of them at a time.
 
     Raises:
@@ -88,7 +88,7 @@ def write_past(reference: ReferenceIndex, recipe: Recipe, path: str) -> int:
         index: Any = reference.index
         metadata = {SIMILARITY: repr(index.similarity).encode(), MEASURE: index.measure.encode()}
     with OutputSet() as outputs:
-        writer = PastWriter(outputs.create(path), recipe, metadata)
+        writer = ReferenceWriter(outputs.create(path), recipe, metadata)
         try:
             for names, codes, features in reference.documents():
                 data = pa.nulls(len(names), pa.binary())
@@ -137,7 +137,7 @@ def import_index(path: str | PathLike[str], index: str | PathLike[str], distance
     """
     recipe, metadata = metadata_of(str(path))
     rows = nulls = 0
-    for batch in past_batches(str(path)):  # all of it, before there is a folder
+    for batch in reference_batches(str(path)):  # all of it, before there is a folder
         rows, nulls = rows + len(batch), nulls + batch.column("features").null_count
     is_similar = SIMILARITY in metadata
     has_features = is_similar or (rows > 0 and nulls == 0)
@@ -145,7 +145,7 @@ def import_index(path: str | PathLike[str], index: str | PathLike[str], distance
     if is_similar:
         kind = {"similarity": float(metadata[SIMILARITY]), "measure": metadata[MEASURE].decode()}
     with DurableIndex.create(index, recipe=recipe, **kind) as target:
-        for batch in past_batches(str(path)):
+        for batch in reference_batches(str(path)):
             features: list[Any] = []
             if has_features:
                 values, ends = flat(batch.column("features"))
@@ -171,7 +171,7 @@ def question_of_file(path: str) -> Question | None:
     return Question(recipe, float(metadata[SIMILARITY]), metadata[MEASURE].decode())
 
 
-def past_of_file(engine: Engine, path: str, rule: Rule) -> tuple[Frame, Frame]:
+def reference_of_file(engine: Engine, path: str, rule: Rule) -> tuple[Frame, Frame]:
     """The rows (number, id) of a file of `export_index`, and its DOCUMENTS.
 
     The file is read once before, here: an engine does not look at its checksums.
@@ -187,18 +187,18 @@ def past_of_file(engine: Engine, path: str, rule: Rule) -> tuple[Frame, Frame]:
             f"{path} has recipe {recipe.digest}, the run {rule.recipe.digest}: fingerprints of"
             " two recipes cannot be compared; give the options that the index was made with"
         )
-    check_past(path)
+    check_reference(path)
     rows = engine.session.read.schema(_COLUMNS).parquet(path)
     if rule.by_features and rows.where("features IS NULL").limit(1).count():
         raise UsageError(
             f"{path} keeps fingerprints only, from which no similarity can be computed: give a"
             " distance without verify, or export an index that was made with --store features"
         )
-    documents = engine.step(rows.drop("id"), past_to_documents, DOCUMENTS, keep="past")
+    documents = engine.step(rows.drop("id"), reference_to_documents, DOCUMENTS, keep="past")
     return rows.selectExpr(f"place + {PAST} AS number", "id"), documents
 
 
-def past_to_documents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def reference_to_documents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The DOCUMENTS of rows of `place`, `codes` and `features`; features ascending."""
     for batch in batches:
         count = len(batch)
@@ -215,7 +215,7 @@ def past_to_documents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBa
         yield pa.record_batch(columns)
 
 
-def numbered_past(numbered: Frame, documents: Frame) -> tuple[Frame, Frame]:
+def numbered_reference(numbered: Frame, documents: Frame) -> tuple[Frame, Frame]:
     """A DataFrame's documents (`number` and `id`; DOCUMENTS) as a reference set."""
     ids = numbered.selectExpr(f"number + {PAST} AS number", "id")
     columns = [name.split()[0] for name in DOCUMENTS.split(", ")]

@@ -29,10 +29,10 @@ __all__ = [
     "MEASURE",
     "SCHEMA",
     "SIMILARITY",
-    "PastWriter",
-    "check_past",
+    "ReferenceWriter",
+    "check_reference",
     "metadata_of",
-    "past_batches",
+    "reference_batches",
 ]
 
 SCHEMA: Final = pa.schema(
@@ -46,7 +46,7 @@ SEAL: Final = b"neardup:checksums"
 WORD_BYTES: Final = 8
 
 
-class PastWriter:
+class ReferenceWriter:
     """A writer of files of exported documents.
 
     Args:
@@ -131,7 +131,7 @@ def metadata_of(path: str) -> tuple[Recipe, dict[bytes, bytes]]:
     return Recipe.from_json(metadata[RECIPE]), settings
 
 
-def past_batches(path: str) -> Iterator[pa.RecordBatch]:
+def reference_batches(path: str) -> Iterator[pa.RecordBatch]:
     """The rows of an exported index's file, of SCHEMA, in order.
 
     Raises:
@@ -155,9 +155,9 @@ def past_batches(path: str) -> Iterator[pa.RecordBatch]:
         raise _damaged(path, "its rows are not those that were written")
 
 
-def check_past(path: str) -> None:
-    """Read an exported index's file to its end; raises as `past_batches`."""
-    for _ in past_batches(path):
+def check_reference(path: str) -> None:
+    """Read an exported index's file to its end; raises as `reference_batches`."""
+    for _ in reference_batches(path):
         pass
 
 

@@ -23,7 +23,7 @@ from neardup.spark.decision_plan import decide, named
 from neardup.spark.engine import LEAST_PARTS, Engine, Place, Settings
 from neardup.spark.engine_messages import worker_errors
 from neardup.spark.engine_session import check_master, open_session
-from neardup.spark.exported_index import past_of_file, write_past
+from neardup.spark.exported_index import reference_of_file, write_reference
 from neardup.spark.input_frame import read_inputs
 from neardup.spark.publishing import (
     check_outputs,
@@ -94,7 +94,7 @@ def dedup_files(
         # Before the session: what was uploaded is removed when no task can upload any more.
         stack.enter_context(removed_unless(outputs, written))
         if against is not None:
-            _ship_index(against, rule, choice, read, _past_path(folder))
+            _ship_index(against, rule, choice, read, _reference_path(folder))
         watch.begin("start")
         session = stack.enter_context(open_session(place.master))
         stack.enter_context(worker_errors())
@@ -104,11 +104,11 @@ def dedup_files(
         watch.begin("read")
         inputs = read_inputs(engine, sources, (read, input_format), rule, choice, (folder, kinds))
         watch.begin("match")
-        names, past = inputs.documents.selectExpr("number", "address AS id"), None
+        names, reference = inputs.documents.selectExpr("number", "address AS id"), None
         if against is not None:
-            ids, past = past_of_file(engine, _past_path(folder), rule)
+            ids, reference = reference_of_file(engine, _reference_path(folder), rule)
             names = names.unionByName(ids)
-        decided = decide(engine, inputs.documents, settings, past).decided
+        decided = decide(engine, inputs.documents, settings, reference).decided
         watch.begin("write")
         rows = named(decided, names, with_via="via" in kinds)
         write_decided(engine, inputs, rows, (read, input_format), (folder, kinds))
@@ -128,7 +128,7 @@ def work_folder(folder: str, place: Place) -> Iterator[str]:
         yield str(Path(work).absolute())
 
 
-def _past_path(folder: str) -> str:
+def _reference_path(folder: str) -> str:
     return f"{folder}/past.parquet"
 
 
@@ -136,7 +136,7 @@ def _ship_index(against: str, rule: Rule, choice: Choice, read: ReadOptions, pat
     """Write the documents of an index to a file that the workers see."""
     reference = ReferenceIndex(Against(against), rule, choice, read)
     try:
-        write_past(reference, rule.recipe, path)
+        write_reference(reference, rule.recipe, path)
     finally:
         reference.close()
 
