@@ -127,7 +127,7 @@ class Run:
             os.write(write, b"%d" % moments.count)
             return code
 
-        assert in_victim(work, self.log) == 0, self.told
+        assert in_victim(work, self.log) == 0, self.log_text
         count = int(os.read(read, 32))
         os.close(read)
         os.close(write)
@@ -163,11 +163,11 @@ class Run:
         return self.folder.with_name(f"{self.folder.name}.log")
 
     @property
-    def told(self) -> str:
+    def log_text(self) -> str:
         """What the last process said, and what it was asked."""
         return f"{' '.join(self.command)}: {self.log.read_text()}"
 
-    def found(self) -> dict[str, Any]:
+    def files(self) -> dict[str, Any]:
         """Every file that a run wrote, and what the index holds in which order.
 
         Temporary files do not count without --resume, when a process that is killed leaves them,

@@ -35,23 +35,23 @@ def test_a_chain_of_kills_and_interrupts_over_all_options_ends_in_the_same(tmp_p
         fresh = Run(folder / "fresh", rng)
         whole = fresh.copy(folder / "whole")
         count = whole.moments()
-        expected = whole.found()
+        expected = whole.files()
         run, ends = fresh.copy(folder / "run"), []
         for _ in range(rng.choice([1, 1, 2, 3])):
             at, kills = rng.randrange(1, count + 1), rng.random() < 0.6
             ends.append((at, kills, run.go(at, kills=kills)))
-            message = f"{seed=}, {ends} of {count}: {run.told}"
+            message = f"{seed=}, {ends} of {count}: {run.log_text}"
             if len(ends) > 1 and ends[-1][2] == WHOLE and not run.is_known:
                 break  # the one before ended when all was there, as the last one will say as well
             assert ends[-1][2] in ({KILLED, 0} if kills else {130, 0}), message
         is_known, code = run.is_known, run.go()
-        message = f"{seed=}, {ends} of {count}: {run.told}"
-        actual = run.found()
+        message = f"{seed=}, {ends} of {count}: {run.log_text}"
+        actual = run.files()
         if code == WHOLE and run.command[1] == "docs" and not is_known:
             assert (
                 "out/ is not empty" in message
             )  # it is whole, and the index has got nothing, or all
-            indexes = [each.get("index") for each in (fresh.found(), expected)]
+            indexes = [each.get("index") for each in (fresh.files(), expected)]
             assert actual.get("index") in indexes, message
             kept = {name: data for name, data in expected.items() if name.startswith("out/")}
             assert {name: actual[name] for name in kept} == kept, message
@@ -94,7 +94,7 @@ def test_a_damaged_state_is_refused_in_one_line_or_the_result_is_the_same(tmp_pa
             continue
         whole = fresh.copy(folder / "whole")
         count = whole.moments()
-        expected = whole.found()
+        expected = whole.files()
         left = fresh.copy(folder / "left")
         left.go(rng.randrange(count // 3, count))
         files = [path for path in sorted((left.folder / STATE).glob("*")) if path.stat().st_size]
@@ -104,10 +104,10 @@ def test_a_damaged_state_is_refused_in_one_line_or_the_result_is_the_same(tmp_pa
             run = left.copy(folder / f"{path.name}-{rounds}")
             what = damage(run.folder / STATE / path.name, rng)
             code = run.go()
-            message = f"{seed=}, {what}, {run.told}"
+            message = f"{seed=}, {what}, {run.log_text}"
             rounds += 1
             if code == 0:
-                assert run.found() == expected, message
+                assert run.files() == expected, message
                 continue
             refused += 1
             assert code in {1, 2}, message

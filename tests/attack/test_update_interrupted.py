@@ -74,7 +74,7 @@ class Day:
         """In a process of its own, run until a moment."""
         in_victim(lambda: self.moments(at, kills) * 0, self.folder / "log")
 
-    def known(self) -> list[Any]:
+    def contents(self) -> list[Any]:
         with nd.DurableIndex.open(self.index, readonly=True) as index:
             return sorted(index)
 
@@ -89,13 +89,13 @@ def test_the_same_command_again_gives_the_same(
     moments = whole.moments(10**9, kills)
     assert moments > 15
     other = Day(tmp_path / "other", rule, store, resume)
-    expected, known = other.run(), other.known()
+    expected, known = other.run(), other.contents()
     assert whole.run() == expected  # after its end as well
     for at in range(1, moments + 1, 1 if LONG else 5):
         day = Day(tmp_path / str(at), rule, store, resume)
         day.interrupted(at, kills)
         assert day.run() == expected, f"at {at} of {moments}"
-        assert day.known() == known, f"at {at} of {moments}"
+        assert day.contents() == known, f"at {at} of {moments}"
 
 
 def test_another_output_is_another_command(tmp_path: Path) -> None:

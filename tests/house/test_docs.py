@@ -249,7 +249,7 @@ def greedy_by_comparing(matches: Any) -> list[int]:
 def test_every_option_that_is_named_exists() -> None:
     reference = (REFERENCE / "cli.md").read_text("utf-8")
     options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", reference))
-    known = options | {
+    options_of_pages = options | {
         "--help",
         "--version",
         "--peer-python",
@@ -276,7 +276,7 @@ def test_every_option_that_is_named_exists() -> None:
     }
     for page in PAGES:
         named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text("utf-8")))
-        assert not named - known, page
+        assert not named - options_of_pages, page
 
 
 def test_every_test_and_file_that_is_named_exists() -> None:

@@ -68,8 +68,10 @@ def broken_links(site: Path) -> list[str]:
             if address.scheme or address.netloc:
                 continue
             target = (file.parent / unquote(address.path)).resolve() if address.path else file
-            known = pages.get(target)
-            if not target.exists() or (known and unquote(address.fragment) not in known.anchors):
+            page_of_target = pages.get(target)
+            if not target.exists() or (
+                page_of_target and unquote(address.fragment) not in page_of_target.anchors
+            ):
                 broken.append(f"{file.relative_to(site)}: {link}")
     return broken
 

@@ -71,14 +71,14 @@ def run(
     )
 
 
-def told(done: subprocess.CompletedProcess[str]) -> str:
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+def output_of(process: subprocess.CompletedProcess[str]) -> str:
+    assert process.returncode == 0, process.stderr
+    return process.stdout.strip()
 
 
 def test_the_second_start_compiles_nothing(site: Path, tmp_path: Path) -> None:
-    assert told(run(site, tmp_path / "home")) == COMPILED
-    assert told(run(site, tmp_path / "home")) == FOUND
+    assert output_of(run(site, tmp_path / "home")) == COMPILED
+    assert output_of(run(site, tmp_path / "home")) == FOUND
     assert list((site / "neardup" / "kernels" / "__pycache__").glob("forest.find_root-*.nbi"))
 
 
@@ -110,7 +110,7 @@ def test_what_two_kernels_call_is_compiled_for_the_first_one(site: Path, tmp_pat
         process = subprocess.run(
             command, env=environment, capture_output=True, text=True, check=False
         )
-        assert told(process).endswith(expected)
+        assert output_of(process).endswith(expected)
 
 
 def test_a_person_at_a_prompt_is_told_once_and_a_program_nothing(
@@ -150,18 +150,18 @@ def test_what_an_image_compiled_is_read_where_nothing_can_be_written(
 ) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    assert told(run(site, home)) == COMPILED
+    assert output_of(run(site, home)) == COMPILED
     process = run(site, None, readonly=(tmp_path,), TMPDIR=str(tmp_path))
-    assert told(process) == FOUND
+    assert output_of(process) == FOUND
     assert process.stderr == ""
 
 
 @needs_mounts
 def test_a_folder_that_was_filled_and_is_read_only_now_is_read(site: Path, tmp_path: Path) -> None:
     kernels = tmp_path / "kernels"
-    assert told(run(site, None, NUMBA_CACHE_DIR=str(kernels))) == COMPILED
+    assert output_of(run(site, None, NUMBA_CACHE_DIR=str(kernels))) == COMPILED
     process = run(site, None, readonly=(tmp_path,), NUMBA_CACHE_DIR=str(kernels))
-    assert told(process) == FOUND
+    assert output_of(process) == FOUND
 
 
 @needs_mounts
@@ -170,7 +170,7 @@ def test_without_a_home_a_private_temporary_folder_keeps_them(site: Path, tmp_pa
     temporary.mkdir()
     for expected in (COMPILED, FOUND):
         process = run(site, None, readonly=(site,), TMPDIR=str(temporary), HOME="~")
-        assert told(process) == expected
+        assert output_of(process) == expected
     (private,) = temporary.glob("neardup-*")
     assert private.stat().st_mode & 0o077 == 0
     assert not list(tmp_path.rglob("~"))
@@ -183,7 +183,7 @@ def test_a_temporary_folder_of_somebody_else_is_not_trusted(site: Path, tmp_path
     (temporary / f"neardup-{os.getuid()}").chmod(0o777)
     for _ in range(2):
         process = run(site, None, readonly=(site,), TMPDIR=str(temporary), HOME="~")
-        assert told(process) == COMPILED
+        assert output_of(process) == COMPILED
     assert list((temporary / f"neardup-{os.getuid()}").iterdir()) == []
 
 
@@ -191,7 +191,7 @@ def test_a_temporary_folder_of_somebody_else_is_not_trusted(site: Path, tmp_path
 def test_nowhere_to_write_is_one_warning(site: Path, tmp_path: Path) -> None:
     folders = tuple(x for x in map(Path, ("/tmp", "/var/tmp", "/usr/tmp")) if x.is_dir())  # noqa: S108
     process = run(site, None, readonly=(*folders, tmp_path), HOME=str(tmp_path))
-    assert told(process) == COMPILED
+    assert output_of(process) == COMPILED
     assert (
         process.stderr.count("RuntimeWarning: no folder for compiled kernels can be written") == 1
     )
@@ -201,35 +201,35 @@ def test_a_folder_that_cannot_be_made_is_passed_over(site: Path, tmp_path: Path)
     (tmp_path / "file").touch()
     for expected in (COMPILED, FOUND):
         process = run(site, tmp_path / "home", NUMBA_CACHE_DIR=str(tmp_path / "file" / "x"))
-        assert told(process) == expected
+        assert output_of(process) == expected
 
 
 def test_of_four_processes_one_compiles(site: Path, tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
-        process = list(pool.map(lambda _: told(run(site, tmp_path / "home")), range(4)))
+        process = list(pool.map(lambda _: output_of(run(site, tmp_path / "home")), range(4)))
     assert sorted(process) == [COMPILED, FOUND, FOUND, FOUND]
 
 
 @needs_mounts
 def test_an_image_for_a_lesser_cpu_is_used(site: Path, tmp_path: Path) -> None:
     plain = {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": "+sse2"}
-    assert told(run(site, tmp_path / "home", **plain)) == COMPILED
-    assert told(run(site, None, readonly=(tmp_path,))) == FOUND
+    assert output_of(run(site, tmp_path / "home", **plain)) == COMPILED
+    assert output_of(run(site, None, readonly=(tmp_path,))) == FOUND
 
 
 def test_a_damaged_or_older_index_is_written_anew(site: Path, tmp_path: Path) -> None:
-    told(run(site, tmp_path / "home"))
+    output_of(run(site, tmp_path / "home"))
     (index,) = (site / "neardup" / "kernels" / "__pycache__").glob("forest.find_root-*.nbi")
     whole = index.read_bytes()
     for damaged in (whole[:40], whole.replace(b"int64", b"int65"), b""):
         index.write_bytes(damaged)
-        assert told(run(site, tmp_path / "home")) == COMPILED
-        assert told(run(site, tmp_path / "home")) == FOUND
+        assert output_of(run(site, tmp_path / "home")) == COMPILED
+        assert output_of(run(site, tmp_path / "home")) == FOUND
 
 
 def test_an_edit_of_what_a_kernel_calls_is_seen(site: Path, tmp_path: Path) -> None:
-    told(run(site, tmp_path / "home"))
+    output_of(run(site, tmp_path / "home"))
     called = site / "neardup" / "kernels" / "jit.py"
     called.write_text(called.read_text() + "\n# edited\n")
-    assert told(run(site, tmp_path / "home")) == COMPILED
+    assert output_of(run(site, tmp_path / "home")) == COMPILED
     assert len(list((site / "neardup/kernels/__pycache__").glob("forest.find_root-*.nbi"))) == 1

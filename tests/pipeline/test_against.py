@@ -131,7 +131,7 @@ class Crawl:
         tables = [(target / name).read_bytes().splitlines() for name in OUTPUTS[1:]]
         return [kept, *tables]
 
-    def known(self) -> dict[str, Any]:
+    def contents(self) -> dict[str, Any]:
         """What the index holds: texts by similarity, else words of fingerprints."""
         with nd.DurableIndex.open(self.index, readonly=True) as index:
             return {
@@ -170,12 +170,12 @@ def test_without_update_the_index_stays_as_it_is(tmp_path: Path, mode: Mode, sto
     crawl.create()
     first, second = crawl.write([TEXTS[:5], TEXTS[5:]])
     crawl.run([first])
-    before = crawl.known()
+    before = crawl.contents()
     once = crawl.run([second], update=False)
     assert crawl.run([second], update=False) == once
-    assert crawl.known() == before
+    assert crawl.contents() == before
     assert crawl.run([second]) == once
-    assert len(crawl.known()) > len(before)
+    assert len(crawl.contents()) > len(before)
 
 
 @dataclasses.dataclass
@@ -216,12 +216,12 @@ class Model:
         )
         for row in order:
             name, text = batch[row]
-            known = [
+            stored_matches = [
                 each for each, theirs in self.stored.items()
                 if not (own_ids == "keep" and each == name) and self.is_match(text, theirs)
             ]  # fmt: skip
-            if known and row not in unchanged:
-                dropped[name] = known[0]
+            if stored_matches and row not in unchanged:
+                dropped[name] = stored_matches[0]
         for row in order:
             name, text = batch[row]
             if name in dropped:
@@ -290,8 +290,8 @@ def test_documents_with_ids_that_are_stored_follow_the_rule(
         rows = [json.loads(line) for line in duplicates]
         assert {row["dropped"]: row["kept"] for row in rows} == want
         assert crawl.own == model.own == len({i for i, text in batch if text} & set(before))
-        assert list(crawl.known()) == list(model.stored)
-        assert store != SIMILAR or crawl.known() == model.stored
+        assert list(crawl.contents()) == list(model.stored)
+        assert store != SIMILAR or crawl.contents() == model.stored
 
 
 @pytest.mark.parametrize("store", ["none", SIMILAR])
@@ -311,11 +311,11 @@ def test_a_run_repeated_to_other_outputs_says_that_it_dropped_its_own(
     assert (first.own, again.own) == (0, first.kept - first.empty)
     assert again.kept == again.empty
     assert f"own id    {again.own:>12} were in the index before" in str(again)
-    before = crawl.known()
+    before = crawl.contents()
     kept = nd.dedup([path], tmp_path / "kept.jsonl", own_ids="keep", **options).summary
     assert (kept.kept, kept.own) == (first.kept, again.own)
     assert (tmp_path / "kept.jsonl").read_bytes() == (tmp_path / "first.jsonl").read_bytes()
-    assert list(crawl.known().items()) == list(before.items())
+    assert list(crawl.contents().items()) == list(before.items())
     with nd.DurableIndex.open(crawl.index, readonly=True) as index:
         assert index.added == len(index)
 
@@ -335,17 +335,17 @@ def test_ids_that_are_made_are_no_identity(tmp_path: Path) -> None:
     crawl = Crawl(tmp_path, MATCHINGS[4][0], "none")
     crawl.create()
     (path,) = crawl.write([TEXTS])
-    known: dict[str, Any] = {"against": crawl.index, "distance": 6, "recipe": RECIPE}
-    nd.dedup([path], tmp_path / "first.jsonl", update=True, **known)
-    again = nd.dedup([path], tmp_path / "again.jsonl", **known).summary
-    assert again.own == len(crawl.known())
+    against: dict[str, Any] = {"against": crawl.index, "distance": 6, "recipe": RECIPE}
+    nd.dedup([path], tmp_path / "first.jsonl", update=True, **against)
+    again = nd.dedup([path], tmp_path / "again.jsonl", **against).summary
+    assert again.own == len(crawl.contents())
     with gzip.open(path, "wt") as file:
         file.writelines('{"text": "the b"}\n' for _ in TEXTS)
-    assert nd.dedup([path], tmp_path / "other.jsonl", **known).summary.own < again.own
+    assert nd.dedup([path], tmp_path / "other.jsonl", **against).summary.own < again.own
     with pytest.raises(UsageError, match="--own-ids keep requires --id FIELD"):
-        nd.dedup([path], tmp_path / "more.jsonl", own_ids="keep", **known)
+        nd.dedup([path], tmp_path / "more.jsonl", own_ids="keep", **against)
     with pytest.raises(UsageError, match="own_ids is 'new': use 'seen' or 'keep'"):
-        nd.dedup([path], tmp_path / "more.jsonl", own_ids="new", **known)
+        nd.dedup([path], tmp_path / "more.jsonl", own_ids="new", **against)
     with pytest.raises(UsageError, match="own_ids='keep' requires against"):
         nd.dedup([path], tmp_path / "more.jsonl", own_ids="keep")
 
@@ -400,21 +400,24 @@ def test_a_run_killed_anywhere_goes_on_and_adds_each_document_once(
     calls = run_killed(whole, path, 10**9, own_ids)
     assert calls > 30
     unharmed, path = crawl("unharmed")
-    before = len(unharmed.known())
+    before = len(unharmed.contents())
     expected = unharmed.run([path], own_ids=own_ids)
     with nd.DurableIndex.open(unharmed.index, readonly=True) as index:
         added = index.added
-    assert added - len(unharmed.known()) == (own_ids == "keep")
+    assert added - len(unharmed.contents()) == (own_ids == "keep")
     for at in range(1, calls + 1, 2):
         killed, path = crawl(str(at))
         run_killed(killed, path, at, own_ids)
-        begun, done = (killed.folder / "state" / "journal").exists(), len(killed.known()) > before
+        begun, done = (
+            (killed.folder / "state" / "journal").exists(),
+            len(killed.contents()) > before,
+        )
         is_over = done and not begun
         outcome = (
             killed.outputs([path]) if is_over else killed.run([path], resume=True, own_ids=own_ids)
         )
         assert outcome == expected, f"killed at {at} of {calls}"
-        assert killed.known() == unharmed.known(), f"killed at {at} of {calls}"
+        assert killed.contents() == unharmed.contents(), f"killed at {at} of {calls}"
         with nd.DurableIndex.open(killed.index, readonly=True) as index:
             assert index.added == added, f"killed at {at} of {calls}"
 
@@ -537,12 +540,12 @@ def test_rows_of_a_file_that_are_known_already_need_ids(tmp_path: Path) -> None:
     crawl = Crawl(tmp_path, Mode.of(recipe=RECIPE, distance=0), "none")
     crawl.create()
     (path,) = crawl.write([TEXTS])
-    out, known = tmp_path / "kept.jsonl", {"against": crawl.index, "update": True}
-    nd.dedup([path], out, distance=0, recipe=RECIPE, **known)
+    out, against = tmp_path / "kept.jsonl", {"against": crawl.index, "update": True}
+    nd.dedup([path], out, distance=0, recipe=RECIPE, **against)
     with gzip.open(path, "wt") as file:
         file.write('{"text": "something else"}\n')
     with pytest.raises(UsageError, match=r"is in .*seen\.index already, with other content: give"):
-        nd.dedup([path], tmp_path / "more.jsonl", distance=0, recipe=RECIPE, **known)
+        nd.dedup([path], tmp_path / "more.jsonl", distance=0, recipe=RECIPE, **against)
     assert not (tmp_path / "more.jsonl").exists()
 
 

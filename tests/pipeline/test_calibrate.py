@@ -41,9 +41,9 @@ def write(path: Path, texts: list[str]) -> Path:
     return path
 
 
-def calibrated(path: Path, **asked: Any) -> Calibration:
+def calibrated(path: Path, **settings: Any) -> Calibration:
     return calibrate_files(
-        [str(path)], CalibrationOptions(**asked), UNIGRAMS, ReadOptions(), Limits()
+        [str(path)], CalibrationOptions(**settings), UNIGRAMS, ReadOptions(), Limits()
     )
 
 

@@ -36,8 +36,8 @@ def write(path: Path, texts: list[str]) -> Path:
     return path
 
 
-def evaluated(path: Path, labels: Path, **asked: Any) -> Evaluation:
-    options = EvaluationOptions(str(labels), [("own", UNIGRAMS)], lowest=0.3, **asked)
+def evaluated(path: Path, labels: Path, **settings: Any) -> Evaluation:
+    options = EvaluationOptions(str(labels), [("own", UNIGRAMS)], lowest=0.3, **settings)
     return evaluate_files([str(path)], options, ReadOptions(id="id"), Limits())
 
 

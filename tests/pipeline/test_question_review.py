@@ -75,9 +75,9 @@ def truth_of(pairs: CandidatePairs, groups: list[int]) -> dict[int, bool]:
     return {row: groups[a] == groups[b] for row, (a, b) in enumerate(sides)}
 
 
-def lesson_of(pairs: CandidatePairs, known: dict[int, bool]) -> Lesson:
-    rows = np.array(list(known), np.int64)
-    return Lesson(pairs.scores[rows], np.array(list(known.values()), np.bool_))
+def lesson_of(pairs: CandidatePairs, answers: dict[int, bool]) -> Lesson:
+    rows = np.array(list(answers), np.int64)
+    return Lesson(pairs.scores[rows], np.array(list(answers.values()), np.bool_))
 
 
 def test_pairs_scores_and_groups_are_those_of_the_definition(
@@ -106,10 +106,10 @@ def test_with_every_answer_the_figures_are_exact(
     small: tuple[list[str], list[int], CandidatePairs],
 ) -> None:
     texts, groups, pairs = small
-    known = truth_of(pairs, groups)
-    outcome = learn(pairs, lesson_of(pairs, known), known)
+    answers = truth_of(pairs, groups)
+    outcome = learn(pairs, lesson_of(pairs, answers), answers)
     exact = f1_by_definition(texts, groups, outcome.question)
-    missed = 60 - sum(known.values())  # no candidate matches these, so no answer knows of them
+    missed = 60 - sum(answers.values())  # no candidate matches these, so no answer knows of them
     assert missed <= 6
     assert outcome.f1.low == outcome.f1.high
     assert (
@@ -122,15 +122,15 @@ def test_with_every_answer_the_figures_are_exact(
 def answered(
     pairs: CandidatePairs, groups: list[int], most: int, seed: int
 ) -> tuple[dict[int, bool], QuestionSoFar]:
-    truth, known = truth_of(pairs, groups), dict[int, bool]()
-    outcome = learn(pairs, lesson_of(pairs, known), known, seed)
+    truth, answers = truth_of(pairs, groups), dict[int, bool]()
+    outcome = learn(pairs, lesson_of(pairs, answers), answers, seed)
     for _ in range(most):
-        row = next_pair(pairs, outcome, set(known), seed)
+        row = next_pair(pairs, outcome, set(answers), seed)
         assert row is not None
-        assert row not in known
-        known[row] = truth[row]
-        outcome = learn(pairs, lesson_of(pairs, known), known, seed)
-    return known, outcome
+        assert row not in answers
+        answers[row] = truth[row]
+        outcome = learn(pairs, lesson_of(pairs, answers), answers, seed)
+    return answers, outcome
 
 
 @needs_jit
@@ -151,9 +151,9 @@ def test_the_same_answers_show_the_same_pair_and_no_pair_twice(
     small: tuple[list[str], list[int], CandidatePairs],
 ) -> None:
     _, groups, pairs = small
-    known, outcome = answered(pairs, groups, 5, 0)
+    answers, outcome = answered(pairs, groups, 5, 0)
     again, same = answered(pairs, groups, 5, 0)
-    assert list(known) == list(again)
+    assert list(answers) == list(again)
     assert (outcome.question, outcome.f1) == (same.question, same.f1)
     assert next_pair(pairs, outcome, set(range(len(pairs)))) is None
 
@@ -163,10 +163,10 @@ def test_only_yes_or_too_few_answers_never_end_it(
 ) -> None:
     _, _, pairs = small
     for said in itertools.chain([True] * 3, [False] * 3):
-        known = dict.fromkeys(range(20), said)
-        assert learn(pairs, lesson_of(pairs, known), known).more >= 10
-    known = {0: True, 1: False}
-    assert learn(pairs, lesson_of(pairs, known), known).more >= 8
+        answers = dict.fromkeys(range(20), said)
+        assert learn(pairs, lesson_of(pairs, answers), answers).more >= 10
+    answers = {0: True, 1: False}
+    assert learn(pairs, lesson_of(pairs, answers), answers).more >= 8
 
 
 def session(folder: Path, seed: int, answers: str) -> tuple[QuestionReview, list[int]]:

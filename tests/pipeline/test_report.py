@@ -190,10 +190,10 @@ def test_beside_an_index_its_documents_come_before_and_are_not_counted(
     old: list[str], new: list[str], store: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("against")
-    known = [text for text in old if text.split()]
+    stored_texts = [text for text in old if text.split()]
     with nd.DurableIndex.open(folder / "i", distance=3, recipe=UNIGRAMS, store=store) as index:
-        if known:
-            index.add([f"k{i}" for i in range(len(known))], known)
+        if stored_texts:
+            index.add([f"k{i}" for i in range(len(stored_texts))], stored_texts)
         index.commit()
     docs, page = write(folder / "new.jsonl", new), folder / "r.html"
     result = nd.dedup(
@@ -205,7 +205,7 @@ def test_beside_an_index_its_documents_come_before_and_are_not_counted(
     assert (record["read"], record["kept"]) == (len(new), kept)
     assert dict(map(tuple, record["thresholds"]))[0.55] == kept
     best = [
-        max((jaccard(text, earlier) for earlier in [*known, *new[:i]]), default=0.0)
+        max((jaccard(text, earlier) for earlier in [*stored_texts, *new[:i]]), default=0.0)
         for i, text in enumerate(new)
     ]
     for at, count in record["earlier_match"]:

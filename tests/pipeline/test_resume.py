@@ -159,13 +159,13 @@ def test_an_interrupt_withdraws_only_what_its_own_run_published(tmp_path: Path) 
     def leave(error: type[BaseException]) -> bool:
         with RunFolder(str(tmp_path / "state")) as folder:
             folder.begin(facts)
-            known = folder.was_publishing
+            was_publishing = folder.was_publishing
             with pytest.MonkeyPatch.context() as patch, contextlib.suppress(error):
                 if error is KilledError:
                     patch.setattr(OutputSet, "is_committed", True)  # nothing is written down
                 with folder.publishing(outputs):
                     raise error
-        return known
+        return was_publishing
 
     ends = [KeyboardInterrupt, KilledError, KeyboardInterrupt, KeyboardInterrupt]
     assert [leave(end) for end in ends] == [False, False, True, True]
@@ -177,8 +177,8 @@ def test_what_was_fingerprinted_is_not_fingerprinted_again(
     case = Case.of(tmp_path, TEXTS, Mode.of(distance=0))
     case.run_killed(30)
     with RunFolder(str(case.state)) as folder:
-        known = folder.files["counts"].nbytes // 8
-    assert 0 < known < len(TEXTS)
+        count = folder.files["counts"].nbytes // 8
+    assert 0 < count < len(TEXTS)
     seen: list[int] = []
     add = neardup.fingerprinting.fingerprints.Fingerprinter.add
     monkeypatch.setattr(
@@ -187,8 +187,8 @@ def test_what_was_fingerprinted_is_not_fingerprinted_again(
         lambda s, x: (seen.append(len(x)), add(s, x))[1],
     )
     case.run()
-    assert sum(seen) <= len(TEXTS) - known + 1
-    assert case.notes == [f"resumed from {case.state}: {known} documents were fingerprinted before"]
+    assert sum(seen) <= len(TEXTS) - count + 1
+    assert case.notes == [f"resumed from {case.state}: {count} documents were fingerprinted before"]
 
 
 def test_a_finished_matching_is_not_done_again(

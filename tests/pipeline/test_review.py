@@ -268,7 +268,7 @@ def test_answers_survive_a_full_disk_at_every_byte(tmp_path: Path) -> None:
                     file.add(answer)
                     kept.append(answer)
         assert len(kept) < len(said)
-        assert list(read_answers(path).values()) == list(file.found.values()) == kept
+        assert list(read_answers(path).values()) == list(file.by_pair.values()) == kept
         file.add(said[-1])  # there is room again
         file.close()
         assert read_answers(path) == {x.key: x for x in [*kept, said[-1]]}
@@ -284,12 +284,12 @@ def test_an_answer_of_which_a_part_was_written_is_passed_over(tmp_path: Path) ->
     first = data.index(b"\n") + 1
     for end in range(first, len(data)):
         path.write_bytes(data[:end])
-        known = 1 + (end == len(data) - 1)
-        assert len(read_answers(str(path))) == known
+        count = 1 + (end == len(data) - 1)
+        assert len(read_answers(str(path))) == count
         file = Answers(str(path))
         file.add(Answer("b", "c", "yes"))
         file.close()
-        assert len(read_answers(str(path))) == known + 1
+        assert len(read_answers(str(path))) == count + 1
         assert path.read_bytes().startswith(data[:first])
     path.write_bytes(b"what somebody wrote by hand")
     with pytest.raises(DataError, match=r"answers.jsonl:1: not valid JSON"):

@@ -34,7 +34,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield server
 
 
-def asked(service: Service, path: str = "/", **fields: str) -> str:
+def page_of(service: Service, path: str = "/", **fields: str) -> str:
     """The page that a form leads to."""
     response = service.client.post(path, data=fields, headers={"Origin": service.url.rstrip("/")})
     assert response.status_code == 200, response.text
@@ -48,7 +48,7 @@ def bars(page: str) -> list[str]:
 
 
 def test_asking_shows_what_is_near_why_and_the_state(service: Service) -> None:
-    page = asked(service, text=ASKED)
+    page = page_of(service, text=ASKED)
     assert "<b>1</b> near it" in page
     match = nd.compare(STORED, ASKED)
     assert f"<b>{match.jaccard:.3f}</b>" in page
@@ -61,28 +61,28 @@ def test_asking_shows_what_is_near_why_and_the_state(service: Service) -> None:
 
 
 def test_a_new_text_and_one_without_tokens_are_said_to_be_so(service: Service) -> None:
-    assert "it would be new" in asked(service, text=words("new"))
-    assert "no tokens" in asked(service, text="...")
-    assert "up to 200,000 characters" in asked(service, text="a " * 150_000)
+    assert "it would be new" in page_of(service, text=words("new"))
+    assert "no tokens" in page_of(service, text="...")
+    assert "up to 200,000 characters" in page_of(service, text="a " * 150_000)
 
 
 def test_comparing_shows_both_fingerprints_and_exact_similarities(service: Service) -> None:
-    page = asked(service, "/compare", first=STORED, second=ASKED)
+    page = page_of(service, "/compare", first=STORED, second=ASKED)
     comparison = nd.compare(STORED, ASKED)
     assert f"{comparison.distance} of 64 bits" in page
     assert f"<dd>{comparison.jaccard:.3f}</dd>" in page
     assert page.count("cell differs") + page.count("cell on differs") == 2 * (
         comparison.distance or 0
     )
-    assert "has no fingerprint" in asked(service, "/compare", first="", second="a b c")
+    assert "has no fingerprint" in page_of(service, "/compare", first="", second="a b c")
 
 
 def test_bits_stand_in_bytes_so_that_they_can_be_read_on_a_phone(service: Service) -> None:
-    page = asked(service, "/compare", first=STORED, second=ASKED)
+    page = page_of(service, "/compare", first=STORED, second=ASKED)
     (cells,) = re.findall(r'<div class="cells" role="img" aria-label="([^"]+)">', page)
     assert cells == f"Two fingerprints of 64 bits; {nd.compare(STORED, ASKED).distance} differ"
     assert page.count('<svg viewBox="0 0 80 40" aria-hidden="true">') == 8
-    places = re.findall(r'x="(\d+)" width="8"', asked(service, text=ASKED))
+    places = re.findall(r'x="(\d+)" width="8"', page_of(service, text=ASKED))
     assert [int(x) for x in places] == [10 * at + 8 * (at // 8) for at in range(64)]
 
 
@@ -133,7 +133,7 @@ def test_an_index_by_distance_shows_bits_or_words(tmp_path: Path, store: Any) ->
     with nd.DurableIndex.create(folder, 16, recipe=nd.Recipe(), store=store) as index:
         index.add(["a"], [STORED])
     with Service(folder) as service:
-        page = asked(service, text=ASKED)
+        page = page_of(service, text=ASKED)
     assert ("<del>" in page) == (store == "text")
     apart = nd.compare(STORED, ASKED).distance
     drawn = page.count("cell differs") + page.count("cell on differs")

@@ -110,7 +110,9 @@ def killed(
     return result
 
 
-def told(case: str, here: dict[str, bytes] | str, outcome: dict[str, bytes] | str) -> list[str]:
+def differences(
+    case: str, here: dict[str, bytes] | str, outcome: dict[str, bytes] | str
+) -> list[str]:
     """Print how a run went; its name if it went wrong."""
     same = outcome == here and isinstance(here, dict)
     reason = "" if same or isinstance(outcome, dict) else f": {outcome}"
@@ -140,10 +142,10 @@ def compare(
                 environment = own.environment if own else dict(os.environ)
                 result = outputs(folder, "there", there, None if engine == "sail" else environment)
                 took = time.monotonic() - begin
-                wrong += told(f"{case}; {engine} {took:.0f} s", here, result)
+                wrong += differences(f"{case}; {engine} {took:.0f} s", here, result)
                 if own is not None and place == min(slow):
                     result = killed(own, folder, there, 1 + number)
-                    wrong += told(f"{case}; {engine}, a worker killed", here, result)
+                    wrong += differences(f"{case}; {engine}, a worker killed", here, result)
     return wrong
 
 

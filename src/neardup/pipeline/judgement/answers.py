@@ -133,7 +133,7 @@ class Answers:
         """Read the existing answers."""
         self.path = path
         check_system("a file of answers")
-        self._found: dict[tuple[str, str], Answer] = (
+        self._by_pair: dict[tuple[str, str], Answer] = (
             read_answers(path) if Path(path).exists() else {}
         )
         if path.lower().endswith((".gz", ".zst")) or format_of_path(path) not in {None, "jsonl"}:
@@ -147,12 +147,12 @@ class Answers:
             raise _refused(path, error) from None
 
     @property
-    def found(self) -> dict[tuple[str, str], Answer]:
+    def by_pair(self) -> dict[tuple[str, str], Answer]:
         """The answers, also those of other reviews of this file, in a new dict after additions."""
         if self._file >= 0 and os.fstat(self._file).st_size != self._size:
             with self._locked():
                 self._read_others()
-        return self._found
+        return self._by_pair
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -172,7 +172,7 @@ class Answers:
         if os.fstat(self._file).st_size == self._size:
             return
         self._end_last_line()
-        self._found = read_answers(self.path)
+        self._by_pair = read_answers(self.path)
         self._size = os.fstat(self._file).st_size
 
     def _end_last_line(self) -> None:
@@ -209,8 +209,8 @@ class Answers:
                 os.fsync(self._file)
         except OSError as error:
             raise _refused(self.path, error) from None
-        self._found.pop(answer.key, None)
-        self._found[answer.key] = answer
+        self._by_pair.pop(answer.key, None)
+        self._by_pair[answer.key] = answer
 
     def close(self) -> None:
         """Close the file."""

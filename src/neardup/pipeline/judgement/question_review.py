@@ -149,9 +149,9 @@ class QuestionReview:
     def following(self) -> int | None:
         """The number of the next pair, None after the last."""
         with self._lock:
-            if self._file.found is not self._taught_by:  # another review has added answers
+            if self._file.by_pair is not self._taught_by:  # another review has added answers
                 self._so_far = self._learned()
-            answered = {self._rows[key] for key in self._file.found if key in self._rows}
+            answered = {self._rows[key] for key in self._file.by_pair if key in self._rows}
             row = next_pair(self._sampled.pairs, self._so_far, answered, self._seed)
             return None if row is None else self._turns.number_of(self._pair_row(row))
 
@@ -177,7 +177,7 @@ class QuestionReview:
         row = self._turns.row(number)
         if row is None:
             return None
-        answer = self._file.found.get(key_of(row))
+        answer = self._file.by_pair.get(key_of(row))
         return None if answer is None else answer.answer
 
     def answer(self, number: int, said: str) -> bool:
@@ -196,7 +196,7 @@ class QuestionReview:
     def status(self) -> dict[str, Any]:
         """The state of the review, for the page and for machines."""
         with self._lock:
-            best, answers = self._so_far, self._file.found
+            best, answers = self._so_far, self._file.by_pair
         labels = [answer.answer for key, answer in answers.items() if key in self._rows]
         taught = sum(answer != "unsure" for answer in labels)
         shares = {"f1": best.f1, "precision": best.precision, "recall": best.recall}
@@ -222,7 +222,7 @@ class QuestionReview:
     def _learned(self) -> QuestionSoFar:
         """The question learned from the answers to these pairs and those with own scores."""
         scores, is_copy, answers = [np.zeros((0, len(_NAMES)))], [], {}
-        self._taught_by = self._file.found
+        self._taught_by = self._file.by_pair
         for key, answer in self._taught_by.items():
             row = self._rows.get(key)
             if answer.answer == "unsure":

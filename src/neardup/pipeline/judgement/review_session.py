@@ -145,7 +145,7 @@ class Review:
     @property
     def answers(self) -> dict[tuple[str, str], Answer]:
         """The answers so far."""
-        return self._file.found
+        return self._file.by_pair
 
     def following(self) -> int | None:
         """The number of the next pair, None after the last."""
