@@ -635,7 +635,11 @@ def test_fingerprints_and_pairs_of_files_equal_the_oracle(
     ] == values
     assert summary.empty == values.count(None)
     expected = naive.pairs(values, k)
-    assert pairs_file(fps, pairs, k).pairs == len(expected)
+    summary = pairs_file(fps, pairs, k)
+    assert summary.pairs == len(expected)
+    matched = {row for left, right, _ in expected for row in (left, right)}
+    ids = sum(len(stored["id"][row].as_py()) for row in matched)
+    assert summary.spilled >= 8 * recipe.words * len(texts) + ids
     table = pq.read_table(pairs)
     rows = zip(*(table[name].to_pylist() for name in ("left", "right", "distance")), strict=True)
     assert list(rows) == expected

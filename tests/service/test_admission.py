@@ -7,16 +7,28 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 import neardup as nd
+from neardup.errors import DataError
 from neardup.service.access import Access
+from neardup.service.columns import Columns
 from neardup.service.committer import Committer, Work
-from neardup.service.messages import Document, Query, Terms, as_document, check_id
+from neardup.service.messages import (
+    Document,
+    Match,
+    Query,
+    Terms,
+    as_document,
+    as_match,
+    check_id,
+    check_reach,
+)
 from neardup.service.operations import AskQuery
 from neardup.service.problem_details import Problem
 from neardup.service.service_metrics import Metrics
-from neardup.service.settings import Limits
+from neardup.service.settings import Limits, Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,6 +80,40 @@ def test_fingerprints_have_the_bits_of_the_index() -> None:
     for value in (-1, 2**64):
         row = Document("x", fingerprint=value)
         assert problem_of(as_document, row, BY_DISTANCE) == "invalid-document"
+
+
+def test_queries_reach_as_far_as_the_index() -> None:
+    for similarity in (0.8, 0.9, 1.0):
+        check_reach(Query(text="a", similarity=similarity), BY_FEATURES)
+    for distance in (0, 3):
+        check_reach(Query(fingerprint=1, distance=distance), BY_DISTANCE)
+    for row, terms in (
+        (Query(text="a", similarity=0.79), BY_FEATURES),
+        (Query(text="a", similarity=1.01), BY_FEATURES),
+        (Query(text="a", distance=3), BY_FEATURES),
+        (Query(fingerprint=1, distance=4), BY_DISTANCE),
+        (Query(fingerprint=1, distance=-1), BY_DISTANCE),
+    ):
+        assert problem_of(check_reach, row, terms) == "invalid-document"
+
+
+def test_a_match_has_the_score_of_its_kind() -> None:
+    assert as_match(("a", 0.9), "similarity") == Match("a", similarity=0.9)
+    assert as_match(("a", 2), "distance") == Match("a", distance=2)
+
+
+def test_a_column_may_have_as_many_features_as_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neardup.service.columns.MOST_FEATURES", 3)
+    for features in ([1, 2, 3], [1, 2, 3, 4]):
+        columns = Columns.of(pa.table({"id": ["a"], "features": [features]}), BY_FEATURES)
+        assert (columns is not None) == (len(features) == 3)
+
+
+@pytest.mark.parametrize("key", ["k" * 15, "k" * 15 + "é", "k" * 15 + "\x01", "k" * 15 + " k"])
+def test_a_key_is_16_printable_characters_of_ascii(key: str) -> None:
+    with pytest.raises(DataError, match="printable ASCII"):
+        Access.of(Settings(), {"NEARDUP_KEY": key})
+    assert Access.of(Settings(), {"NEARDUP_KEY": "k" * 16}).has_keys
 
 
 def test_ids_and_texts_may_have_the_documented_lengths() -> None:
