@@ -200,7 +200,7 @@ def _numbers(texts: Iterable[str], base: int, bits: int) -> Any:
         string = text.decode("latin-1") if isinstance(text, bytes) else text
         if not isinstance(string, str) or not _DIGITS[base].fullmatch(string.strip()):
             raise DataError(f"row {row}: {text!r:.60} is not a number of base {base}")
-        # Python refuses to read numbers of thousands of digits; no width here takes so many.
+        # Python refuses to read numbers of thousands of digits; no width here takes that many.
         value = int(string, base) if len(string) <= _MOST_DIGITS else 1 << bits
         if not -(1 << bits - 1) <= value < 1 << bits:
             raise DataError(f"row {row}: {text!r:.60} does not fit {bits} bits")

@@ -71,7 +71,7 @@ class Addresses:
         sizes = [end - begin for begin, end in zip(self._begins, ends, strict=True)]
         return np.repeat(np.array(self._sources, np.int64), sizes), self._names
 
-    def beside(self, ids: Any) -> ReferenceAddresses:
+    def with_references(self, ids: Any) -> ReferenceAddresses:
         """Addresses with those of other documents, which are numbered after these."""
         return ReferenceAddresses(self, self._count, ids)
 

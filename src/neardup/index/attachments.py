@@ -237,7 +237,7 @@ class ContentCodec:
         """Whether the index stores contents."""
 
     @classmethod
-    def beside(cls, kind: AnyKind, store: str) -> Self:
+    def for_kind(cls, kind: AnyKind, store: str) -> Self:
         """The codec of an index with one of STORES, for what the rows do not already hold."""
         return cls("none" if store == kind.keeps else store, kind.recipe, kind.extract)
 

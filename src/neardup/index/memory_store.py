@@ -43,7 +43,7 @@ class MemoryStore:
         """Begin with a version and its attachments."""
         kind = version.kind
         self.version = version
-        self.codec = ContentCodec.beside(kind, store_of(kind, store))
+        self.codec = ContentCodec.for_kind(kind, store_of(kind, store))
         self.lock, self.counters, self.undone = threading.RLock(), Counters(), 0
         self._attachments = Attachments() if attachments is None else attachments
 

@@ -51,15 +51,15 @@ class ServedIndex:
         return self._client.ready()
 
     def offer(self, identity: Any, document: Any) -> Answer:
-        """The outcome of one document, as of `Index.offer`."""
+        """The outcome of one document, as from `Index.offer`."""
         return _answer(self._client.seen(identity, document))
 
     def offer_many(self, ids: Sequence[Any], documents: Sequence[Any]) -> list[Answer]:
-        """The outcomes of documents, as of `Index.offer_many`."""
+        """The outcomes of documents, as from `Index.offer_many`."""
         return list(map(_answer, self._client.seen_many(zip(ids, documents, strict=True))))
 
     def query_batch(self, documents: Sequence[Any], limit: int) -> pa.Table:
-        """The matches of documents, as of `Index.query_batch`."""
+        """The matches of documents, as from `Index.query_batch`."""
         hits = [
             (row, *match)
             for row, matches in enumerate(self._client.query_many(documents))

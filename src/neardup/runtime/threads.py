@@ -111,7 +111,7 @@ def in_threads(workers: int, work: Callable[[int, Any], None], tasks: Iterable[A
             _stop_if(abandoned)
             work(0, task)
         return
-    # A slot belongs to one thread for the whole call, so `work` may write to what it has for its
+    # One thread owns a slot during the whole call, so `work` may write to what it has for its
     # slot without a lock. Tasks begin in order and end in any order: merging must not depend on it.
     queue, lock, stopped = iter(todo), threading.Lock(), threading.Event()
 

@@ -88,7 +88,7 @@ def openapi(index: DurableIndex, *, has_keys: bool) -> dict[str, Any]:
     paths["/v1/backup"] = {
         "post": {
             "operationId": "backup",
-            "summary": "Copy the index to a new folder beside others",
+            "summary": "Copy the index to a new folder next to earlier copies",
             "requestBody": _body({JSON: {"type": "object", "additionalProperties": False}}),
             "responses": _responses(
                 {JSON: _ref("Backup")}, *_READ, *_READ_TOO, "no-backups", *_WAITS, "write-failed"

@@ -166,7 +166,7 @@ def _card(index: DurableIndex, text: str, hit: tuple[Any, float], number: int) -
             pair = PairShown(names, closeness, None, shared, only, None, "", _NOT_KEPT)
             return card(pair, number)
         codes = index.fingerprints_of([text]), index.fingerprints_by_id([identity])
-    except KeyError:  # removed meanwhile
+    except KeyError:  # removed after the query
         return ""
     mine, its = (code[0].tobytes()[::-1].hex() for code in codes)
     cells = _cells(mine, its, index.bits)

@@ -32,7 +32,7 @@ def pair_page(
     said: str | None,
     so_far: SoFar,
     *,
-    meanwhile: bool = False,
+    was_answered: bool = False,
 ) -> bytes:
     """The page of one pair.
 
@@ -42,7 +42,7 @@ def pair_page(
         before: The number of the pair that Back leads to, if there is one.
         said: What was answered before.
         so_far: What the answers tell.
-        meanwhile: Whether it is shown again since somebody else has answered it.
+        was_answered: Whether another reviewer answered the pair before this answer arrived.
     """
     buttons = "".join(
         f'<button id="{name}" name="answer" value="{name}"{" class=said" if said == name else ""}>'
@@ -56,10 +56,10 @@ def pair_page(
             '<button id="back">Back <kbd>b</kbd></button></form>'
         )
     note = ""
-    if said is not None and meanwhile:
+    if said is not None and was_answered:
         note = (
-            f'<p class="warn" role="alert">Your answer was not kept: another reviewer has said'
-            f" {said} meanwhile. Answering again replaces it.</p>"
+            f'<p class="warn" role="alert">Your answer was not kept: another reviewer answered'
+            f" {said} first. Answering again replaces it.</p>"
         )
     elif said is not None:
         note = f'<p class="note">You said: {said}. Answering again replaces it.</p>'

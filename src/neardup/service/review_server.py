@@ -202,7 +202,7 @@ class ReviewServer:
         if number is None or pair is None:
             return _refusal(404, "there is no such pair: open the address that the terminal shows")
         before, answer, so_far = review.before(number), review.said(number), review.so_far()
-        page = pair_page(pair, number, before, answer, so_far, meanwhile=status == 409)
+        page = pair_page(pair, number, before, answer, so_far, was_answered=status == 409)
         return Answer(page, HTML, status)
 
     def _kept(self, request: Request, fields: dict[str, str]) -> Answer:

@@ -215,7 +215,7 @@ def _words_of(rows: RowFile, members: Any) -> Any:
 
 
 def _budget(memory: int, rows: RowFile, workers: int) -> Budget:
-    """The memory left beside the labels; each thread has a union-find of the slab."""
+    """The memory left next to the labels; each thread has a union-find of the slab."""
     labels = rows.number_bytes * rows.count
     if labels > memory // 2:
         raise UsageError(

@@ -90,7 +90,7 @@ class FolderStore:
         """Read the folder."""
         self.log, self.kind = log, kind
         self.version: AnyVersion = Version.empty(kind)
-        self.codec = ContentCodec.beside(kind, log.settings["store"])
+        self.codec = ContentCodec.for_kind(kind, log.settings["store"])
         self.counters = Counters()
         self.lock = threading.RLock()
         self.closed, self.is_writable = False, not log.readonly

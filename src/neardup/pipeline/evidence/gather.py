@@ -35,8 +35,8 @@ __all__ = [
     "Clusters",
     "Measured",
     "addresses_of",
-    "beside_references",
     "gather",
+    "run_with_references",
     "texts_with_references",
 ]
 
@@ -72,7 +72,7 @@ def gather(
         UsageError: If the report cannot begin at the requested threshold.
     """
     own, rule, documents = run.documents.own, run.rule, run.documents
-    run = beside_references(run)
+    run = run_with_references(run)
     decision, sets = run.decision, documents.sets
     order = documents.order(run.choice.keep)
     lowest = lowest_threshold(rule, options.lowest)
@@ -291,7 +291,7 @@ def _left_out(levels: Levels, clusters: Clusters, dropped: Flags) -> list[str]:
     return sentences
 
 
-def beside_references(run: Outcome) -> Outcome:
+def run_with_references(run: Outcome) -> Outcome:
     """The run with all documents of its index after its own; these are kept and match nothing.
 
     Raises:
@@ -321,7 +321,9 @@ def beside_references(run: Outcome) -> Outcome:
 def addresses_of(run: Outcome, own: int) -> Addresses | ReferenceAddresses:
     """The addresses of the run's `own` documents and of its index's."""
     references, addresses = run.decision.references, run.documents.addresses
-    return addresses if references is None or not own else addresses.beside(references.every)
+    return (
+        addresses if references is None or not own else addresses.with_references(references.every)
+    )
 
 
 def texts_with_references(

@@ -264,4 +264,4 @@ def _addresses(
 ) -> Addresses | RowAddresses | ReferenceAddresses:
     if decision.references is None or isinstance(own, RowAddresses):
         return own
-    return own.beside(decision.references.ids)
+    return own.with_references(decision.references.ids)
