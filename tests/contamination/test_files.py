@@ -146,6 +146,15 @@ def test_a_published_rule_is_named_in_each_row(here: Here) -> None:
         assert summary["settings"]["rule"] == rule
 
 
+def test_a_page_counts_the_other_passages(here: Here) -> None:
+    between = " Nothing else was asked on that long evening, and nobody went home before ten. "
+    (here.folder / "train.jsonl").write_bytes(
+        lines([{"id": "a", "text": between.join([LEAK] * 3)}])
+    )
+    here.summary(*AGAINST, "--id", "id", "--report", "leaks.html")
+    assert "; 2 more passages" in (here.folder / "leaks.html").read_text()
+
+
 def test_a_page_shows_each_question_above_its_passage(here: Here) -> None:
     row = {"id": "<i>", "text": f"<script>x</script> {LEAK.replace('planet', 'red &')} & more"}
     write(here.folder / "train.jsonl", [*TRAIN, row, row])

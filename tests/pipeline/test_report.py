@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neardup as nd
 from neardup.errors import UsageError
+from neardup.pipeline.evidence.gather import Clusters
 from neardup.pipeline.evidence.pair_texts import pair_of_texts
+from neardup.pipeline.run.decision import Decision
+from neardup.similarity.feature_sets import FeatureSets
 from suite import needs_jit
 
 if TYPE_CHECKING:
@@ -88,7 +93,7 @@ def test_a_report_written_later_is_the_same(tmp_path: Path) -> None:
     assert pages[0].read_bytes() == pages[1].read_bytes()
     assert json.loads((tmp_path / "summary.json").read_text()) == numbers(pages[0])
     assert numbers(pages[0])["dropped"] == len(result.duplicates) == 2
-    assert numbers(pages[0])["equal"] == 1
+    assert numbers(pages[0])["equal"] == numbers(pages[0])["empty"] == 1
 
 
 def test_sources_are_counted_and_do_not_keep_documents_apart(tmp_path: Path) -> None:
@@ -126,6 +131,19 @@ def test_why_names_both_and_the_words(tmp_path: Path) -> None:
 def test_a_pair_has_the_features_of_both_and_of_each_alone() -> None:
     pair = pair_of_texts(("x", "y"), ("a b c d", "a b e"), UNIGRAMS)
     assert (pair.shared, pair.only, pair.similarity) == (2, (2, 1), 2 / 5)
+
+
+@pytest.mark.parametrize("count", [2, 3, 32, 33, 70])
+def test_a_cluster_is_measured_by_pairs_of_32_documents(count: int) -> None:
+    names, offsets = np.zeros(count, np.int64), 2 * np.arange(count + 1)
+    features = np.sort(np.stack([np.full(count, 7), np.arange(count) // 2 + 9]), 0).T
+    sets = FeatureSets(features.astype(np.uint64).ravel(), offsets, np.zeros((count, 1), np.uint64))
+    levels: Any = SimpleNamespace(similarity=np.full(count, 0.9))
+    clusters = Clusters(Decision(names, names, levels.similarity), levels)
+    measured = clusters.measure(0, sets, "jaccard")
+    step = -(-count // 32)
+    assert (measured.size, measured.compared) == (count, -(-count // step))
+    assert measured.diameter == (0.9 if count == 2 else 1 / 3)
 
 
 def test_clusters_have_a_row_for_each_document() -> None:
