@@ -22,6 +22,7 @@ from hypothesis.stateful import initialize, invariant, rule, run_state_machine_a
 import naive
 import neardup as nd
 from neardup.index.durable import environment
+from neardup.index.durable.log_entries import Head
 from stories import BATCH, KINDS, Story, agree, durable, quiet, small_segments
 from suite import JIT, examples
 
@@ -144,6 +145,15 @@ def test_what_was_not_committed_is_gone_and_what_was_is_there() -> None:
     assert (len(index), index.uncommitted) == (2, 2)
     index.rollback()
     assert (list(index), index.uncommitted) == ([("a", 1), ("b", 2)], 0)
+
+
+def test_the_number_of_commits_is_noted_beside_the_log(tmp_path: Path) -> None:
+    """So a log of before them is recognised."""
+    with nd.DurableIndex.open(tmp_path / "i", distance=3) as index:
+        for commits in (1, 2):
+            index.add([f"d{commits}"], [commits])
+            index.commit()
+            assert Head(tmp_path / "i").number() == commits
 
 
 def test_a_with_statement_commits_unless_its_body_raises() -> None:

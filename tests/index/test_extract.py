@@ -11,6 +11,7 @@ import pytest
 
 import neardup as nd
 from neardup.documents.markup import visible_text
+from neardup.errors import UsageError
 from suite import needs_jit
 
 if TYPE_CHECKING:
@@ -93,6 +94,18 @@ def test_a_folder_keeps_what_is_compared(tmp_path: Path) -> None:
             if store == "features":
                 want = sorted(nd.Index(similarity=0.5, recipe=recipe).sets_of([want]).features)
             assert (index.content("a") if store == "text" else sorted(index.content("a"))) == want
+
+
+@pytest.mark.parametrize("extract", [None, "none", "all"])
+def test_a_folder_is_opened_again_with_its_own_extract_alone(
+    tmp_path: Path, extract: str | None
+) -> None:
+    options: dict[str, Any] = {"distance": 3, "recipe": nd.Recipe()}
+    nd.DurableIndex.open(tmp_path / "i", extract=extract, **options).close()
+    for own in (None, extract or "none"):
+        nd.DurableIndex.open(tmp_path / "i", extract=own).close()
+    with pytest.raises(UsageError, match="extract is 'main'"):
+        nd.DurableIndex.open(tmp_path / "i", extract="main")
 
 
 @pytest.mark.parametrize("extract", ["main", "all"])

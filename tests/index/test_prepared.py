@@ -141,3 +141,10 @@ def test_a_lone_surrogate_counts_as_the_replacement_character_alone_and_in_a_bat
     assert [each.state for each in answers] == ["new", "empty", "seen", "new"]
     assert [hit[0] for hit in index.query(texts[0])] == ["a"]
     assert index.query_batch(texts)["id"].to_pylist() == ["a", "a", "d"]
+
+
+@pytest.mark.parametrize("payload", [None, {"page": 7}])
+def test_one_document_is_prepared_with_its_payload(payload: Any) -> None:
+    index = nd.Index(distance=3)
+    assert index.offer_many(index.prepare("a", 5, payloads=payload))[0].state == "new"
+    assert index.payload("a") == payload

@@ -16,13 +16,14 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import lmdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import neardup as nd
 from neardup.errors import UsageError
-from neardup.index.durable.environment import Environment
+from neardup.index.durable.environment import Environment, TornReadError
 from neardup.index.id_columns import IdColumn, IdColumns
 from stories import FOLDERS, small_segments
 from suite import needs_jit
@@ -313,6 +314,29 @@ def test_a_snapshot_has_no_data_of_a_later_commit(
     late = _LateEnvironment(environment._env, known)  # noqa: SLF001
     monkeypatch.setattr(environment, "_env", late)
     assert asked(reader) == ""
+    environment.release()
+
+
+def test_a_reader_without_a_place_notices_a_write(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pages may be overwritten, so that a read beside a commit counts for nothing."""
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    opened = lmdb.open
+
+    def without_lock(*names: Any, lock: bool, **options: Any) -> Any:
+        if lock:
+            raise lmdb.ReadersFullError("as many readers as there are places")
+        return opened(*names, lock=lock, **options)
+
+    monkeypatch.setattr(lmdb, "open", without_lock)
+    environment = Environment.of(path / "log-1.mdb")
+    pin = environment.pin()
+    assert pin.read(lambda txn: txn.has(b"log"))
+    monkeypatch.setattr(Environment, "transaction", pin.number + 1)
+    with pytest.raises(TornReadError, match="it changed during the read"):
+        pin.read(lambda txn: txn.has(b"log"))
+    pin.close()
     environment.release()
 
 
