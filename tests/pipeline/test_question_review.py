@@ -210,7 +210,7 @@ def test_an_answer_can_be_taken_back_and_what_makes_no_sense_is_refused(tmp_path
     assert second == 1
     assert review.before(second) == first
     assert review.answer(first, "no")
-    assert review.said(first) == "no"
+    assert review.answer_of(first) == "no"
     assert review.status()["no"] == 1
     assert not review.answer(99, "yes")
     assert not review.answer(second, "perhaps")

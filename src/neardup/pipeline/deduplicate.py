@@ -168,6 +168,7 @@ def dedup(  # noqa: PLR0913
     fields = (text,) if isinstance(text, str) else tuple(text)
     paths = _paths(source, output is not None)
     choice = Choice(keep, policy, None if decisions is None else os.fspath(decisions), date_format)
+    check_decisions(choice, against)  # before the index is opened for its rule
     stored = None if paths is None or against is None else partial(rule_of_index, against)
     rule = rule_of(question, similarity, distance, verify, measure, recipe, stored)
     limits = Limits(memory_bytes(memory), workers=workers)

@@ -29,7 +29,7 @@ def pair_page(
     pair: PairShown,
     number: int,
     before: int | None,
-    said: str | None,
+    answer: str | None,
     so_far: SoFar,
     *,
     was_answered: bool = False,
@@ -40,13 +40,13 @@ def pair_page(
         pair: It.
         number: Its own.
         before: The number of the pair that Back leads to, if there is one.
-        said: What was answered before.
+        answer: The earlier answer to the pair.
         so_far: What the answers tell.
         was_answered: Whether another reviewer answered the pair before this answer arrived.
     """
     buttons = "".join(
-        f'<button id="{name}" name="answer" value="{name}"{" class=said" if said == name else ""}>'
-        f"{title} <kbd>{key}</kbd></button>"
+        f'<button id="{name}" name="answer" value="{name}"'
+        f"{' class=said' if answer == name else ''}>{title} <kbd>{key}</kbd></button>"
         for name, key, title in _BUTTONS
     )
     back = ""
@@ -56,17 +56,17 @@ def pair_page(
             '<button id="back">Back <kbd>b</kbd></button></form>'
         )
     note = ""
-    if said is not None and was_answered:
+    if answer is not None and was_answered:
         note = (
             f'<p class="warn" role="alert">Your answer was not kept: another reviewer answered'
-            f" {said} first. Answering again replaces it.</p>"
+            f" {answer} first. Answering again replaces it.</p>"
         )
-    elif said is not None:
-        note = f'<p class="note">You said: {said}. Answering again replaces it.</p>'
+    elif answer is not None:
+        note = f'<p class="note">You said: {answer}. Answering again replaces it.</p>'
     body = (
         '<section id="judge"><h2>Are these duplicates?</h2><div class="answers">'
         f'<form method="post" action="answer"><input type="hidden" name="pair" value="{number}">'
-        f'<input type="hidden" name="before" value="{said or ""}">{buttons}</form>{back}</div>'
+        f'<input type="hidden" name="before" value="{answer or ""}">{buttons}</form>{back}</div>'
         f"{so_far.progress}{note}{card(pair, 1)}</section>"
     )
     return _page(body, so_far)

@@ -179,17 +179,21 @@ def dedup(
     from neardup.cli.screen import print_estimate, print_summary, print_warning, progress, warm_up
     from neardup.pipeline import Against, Choice, Limits, Outputs, dedup_files, dedup_texts
     from neardup.pipeline.estimate import estimate_run
+    from neardup.pipeline.judgement.decisions import check_decisions
     from neardup.pipeline.reference_files import index_of_files
     from neardup.pipeline.rule_of import rule_of, rule_of_index
     from neardup.runtime.free_memory import memory_bytes
 
     choice = Choice(keep, policy, decisions, date_format)
+    check_decisions(choice, index)  # before the index is opened for its rule
     stored = None if index is None else partial(rule_of_index, index)
     rule = rule_of(parts.question, similarity, distance, verify, measure, parts.recipe, stored)
     limits = Limits(memory_bytes(memory), tmp, workers, plan)
     read = reading.options(memory, within=within, **choice.reading)
-    about = shared.report_options(report, report_from, source, summary)
-    outputs = Outputs(output, duplicates, clusters, reading.rejects, csv_safe, about, resume)
+    outputs = Outputs(
+        output, duplicates, clusters, reading.rejects, csv_safe,
+        shared.report_options(report, report_from, source, summary), resume,
+    )  # fmt: skip
     print_warning(rule.doubt(), json)
     warm_up(
         lambda: dedup_texts(

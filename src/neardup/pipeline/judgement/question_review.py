@@ -172,7 +172,7 @@ class QuestionReview:
         names = (row.first, row.second)
         return pair_of_texts(names, (first, second), question.recipe, question.measure)
 
-    def said(self, number: int) -> str | None:
+    def answer_of(self, number: int) -> str | None:
         """The answer to a pair, if there is one."""
         row = self._turns.row(number)
         if row is None:
@@ -180,15 +180,15 @@ class QuestionReview:
         answer = self._file.by_pair.get(key_of(row))
         return None if answer is None else answer.answer
 
-    def answer(self, number: int, said: str) -> bool:
+    def answer(self, number: int, label: str) -> bool:
         """Store an answer and learn from it; False if there is no such pair or answer."""
         row = self._turns.row(number)
-        if row is None or said not in ANSWERS:
+        if row is None or label not in ANSWERS:
             return False
         scores = self._sampled.pairs.scores[self._rows[key_of(row)]]
         named = dict(zip(_NAMES, scores.tolist(), strict=True))
         with self._lock:
-            self._file.add(Answer(row.first, row.second, said, None, named))
+            self._file.add(Answer(row.first, row.second, label, None, named))
             self._turns.answered(number)
             self._so_far = self._learned()
         return True

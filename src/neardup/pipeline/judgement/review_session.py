@@ -168,19 +168,19 @@ class Review:
         fields = compared_fields(self._fields, *(self._values.get(name) for name in names))
         return pair_of_texts(names, texts, self._recipe, measure, row.similarity, fields)
 
-    def said(self, number: int) -> str | None:
+    def answer_of(self, number: int) -> str | None:
         """The answer to a pair, if there is one."""
         row = self._turns.row(number)
         answer = None if row is None else self.answers.get(key_of(row))
         return None if answer is None else answer.answer
 
-    def answer(self, number: int, said: str) -> bool:
+    def answer(self, number: int, label: str) -> bool:
         """Store an answer; False if there is no such pair or answer."""
         row, shown = self._turns.row(number), self.pair(number)
-        if row is None or shown is None or said not in ANSWERS:
+        if row is None or shown is None or label not in ANSWERS:
             return False
         with self._lock:
-            self._file.add(Answer(row.first, row.second, said, shown.similarity))
+            self._file.add(Answer(row.first, row.second, label, shown.similarity))
             self._turns.answered(number)
         return True
 
