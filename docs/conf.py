@@ -28,6 +28,10 @@ EXTRAS: Final = (
     *("datasets", "datatrove", "duckdb", "httpx"),
     *("pandas", "polars", "pyspark", "scrapy"),
 )
+COMMANDS: Final = re.compile(
+    r"(?<=\n\n)```\n(?=(?:neardup|pip|make|python|curl|redis-cli|docker|wget|openssl|export) )"
+)
+"""The fence of a block of commands, which wraps on a phone; drawings and tables scroll."""
 PAGE_LINK: Final = re.compile(r"\]\(([^)#\s]+)\.(?:md|ipynb)\)")
 
 project = "neardup"
@@ -62,7 +66,9 @@ html_title = f"neardup {version}"
 html_copy_source = False
 html_show_copyright = False
 html_show_search_summary = False  # it fetches pages, which a browser refuses for files on disk
-html_extra_path = ["design/two-fingerprints.html", "site"]
+html_extra_path = ["design/two-fingerprints.html", "site/index.html"]
+html_static_path = ["site/phone.css"]
+html_css_files = ["phone.css"]
 html_theme_options = {"navigation_with_keys": True}
 
 
@@ -98,6 +104,7 @@ def read_source(_: Sphinx, page: str, source: list[str]) -> None:
     """Turn what is no Markdown into it, and add the navigation to pages of links."""
     if (ROOT / f"{page}.ipynb").exists():
         source[0] = notebook(source[0])
+    source[0] = COMMANDS.sub("```sh\n", source[0])
     source[0] = source[0].replace("\n\n```\n", "\n```\n")  # doctest needs the blank line
     if page in {root_doc, "docs/decisions/README"}:
         source[0] += "\n" + navigation(source[0])

@@ -79,6 +79,7 @@ def picture(near: Any, others: Any, documents: int) -> str:
     parts = [
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"'
+            f' width="{WIDTH}" height="{HEIGHT}"'
             ' font-family="system-ui, sans-serif" font-size="13">'
         ),
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',

@@ -46,6 +46,11 @@ class ServiceError(NeardupError):
         message: Why, and what to do.
         status: Of the answer; 0 if there was none.
         problem: The name of the problem's page, such as "queue-full"; "" if there was no answer.
+
+    Example:
+        >>> error = ServiceError("the service is full", 429, "queue-full")
+        >>> error.status, error.problem
+        (429, 'queue-full')
     """
 
     exit_code = 3
@@ -57,7 +62,13 @@ class ServiceError(NeardupError):
 
 
 class Match(NamedTuple):
-    """A stored document and how close it is: a similarity, or a distance."""
+    """A stored document and how close it is: a similarity, or a distance.
+
+    Example:
+        >>> name, similarity = Match("page-1", 0.9)
+        >>> name, similarity
+        ('page-1', 0.9)
+    """
 
     id: Id
     close: float
@@ -71,6 +82,11 @@ class Seen:
         new: Whether no other document is near.
         state: "new", "seen", "stored", "replaced" or "empty".
         match: The closest other document, if one is near.
+
+    Example:
+        >>> answer = Seen(new=False, state="seen", match=Match("page-1", 0.9))
+        >>> "store" if answer.new else answer.match.id
+        'page-1'
     """
 
     new: bool
@@ -79,7 +95,12 @@ class Seen:
 
 
 class FirstMatch(NamedTuple):
-    """A stored document, how close it is, and its fingerprint if its features determine it."""
+    """A stored document, how close it is, and its fingerprint if its features determine it.
+
+    Example:
+        >>> FirstMatch("page-1", 1.0, None).id
+        'page-1'
+    """
 
     id: Id
     close: float
@@ -87,7 +108,12 @@ class FirstMatch(NamedTuple):
 
 
 class First(NamedTuple):
-    """The state of an id ("absent", "other" or "same"), and near documents, first stored first."""
+    """The state of an id ("absent", "other" or "same"), and near documents, first stored first.
+
+    Example:
+        >>> First("absent", [FirstMatch("page-1", 1.0, None)]).matches[0].close
+        1.0
+    """
 
     stored: Literal["absent", "other", "same"]
     matches: list[FirstMatch]

@@ -94,7 +94,16 @@ def _names_meant(name: str, arguments: list[str]) -> str:
 
 
 class NeardupError(Exception):
-    """Any error that neardup raises on purpose; `exit_code` is what the command line returns."""
+    """Any error that neardup raises on purpose; `exit_code` is what the command line returns.
+
+    Example:
+        >>> import neardup as nd
+        >>> try:
+        ...     nd.dedup(["a text"], similarity=2)
+        ... except NeardupError as error:
+        ...     print(error.exit_code, type(error).__name__)
+        2 UsageError
+    """
 
     exit_code = 1
 
@@ -104,25 +113,66 @@ class NeardupError(Exception):
 
 
 class DataError(NeardupError, ValueError):
-    """A record that cannot be used, such as a broken JSON line; the message says where it is."""
+    """A record that cannot be used, such as a broken JSON line; the message says where it is.
+
+    Example:
+        >>> from neardup.compat.stored import from_hex
+        >>> from_hex(["no number"])
+        Traceback (most recent call last):
+        neardup.errors.DataError: ...
+    """
 
 
 class UsageError(NeardupError, ValueError):
-    """A wrong argument or option."""
+    """A wrong argument or option.
+
+    Example:
+        >>> import neardup as nd
+        >>> nd.dedup(["a text"], similarity=2)
+        Traceback (most recent call last):
+        neardup.errors.UsageError: similarity is 2...
+    """
 
     exit_code = 2
 
 
 class RecipeError(UsageError):
-    """A recipe that cannot be computed, or two recipes that should be the same and are not."""
+    """A recipe that cannot be computed, or two recipes that should be the same and are not.
+
+    Example:
+        >>> import neardup as nd
+        >>> nd.Recipe(ngram=0)
+        Traceback (most recent call last):
+        neardup.errors.RecipeError: ngram is 0...
+    """
 
 
 class UnfitHashWarning(UserWarning):
-    """A feature hash was chosen whose biased bits distort distances."""
+    """A feature hash was chosen whose biased bits distort distances.
+
+    Example:
+        >>> import warnings
+        >>> import neardup as nd
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     _ = nd.Recipe(hash="fnv1")
+        >>> [each.category.__name__ for each in caught]
+        ['UnfitHashWarning']
+    """
 
 
 class DoubtfulResultWarning(UserWarning):
-    """A result that is probably not what the caller meant; the message says why."""
+    """A result that is probably not what the caller meant; the message says why.
+
+    Example:
+        >>> import warnings
+        >>> import neardup as nd
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     _ = nd.dedup(["<!doctype html><p>One page", "<!doctype html><p>Another page"])
+        >>> [each.category.__name__ for each in caught]
+        ['DoubtfulResultWarning']
+    """
 
 
 def warn_of_doubt(line: str) -> None:
@@ -136,7 +186,14 @@ def warn_of_doubt(line: str) -> None:
 
 
 class FileError(NeardupError, OSError):
-    """A file that could not be read or written."""
+    """A file that could not be read or written.
+
+    Example:
+        >>> import neardup as nd
+        >>> nd.DurableIndex.open("no/such.index", create=False)
+        Traceback (most recent call last):
+        neardup.errors.FileError: there is no index in no/such.index...
+    """
 
     exit_code = 3
 
@@ -145,6 +202,14 @@ class TooManyPairsError(NeardupError, MemoryError):
     """More pairs than memory or the caller's limit allow; `count` is their number.
 
     With `at_least` the counting was given up: there are that many or more.
+
+    Example:
+        >>> import neardup as nd
+        >>> try:
+        ...     nd.pairs([7] * 100, distance=0, limit=10)
+        ... except TooManyPairsError as error:
+        ...     print(error.limit)
+        10
     """
 
     def __init__(self, count: int, limit: int, at_least: bool = False) -> None:

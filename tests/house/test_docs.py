@@ -16,22 +16,13 @@ import pytest
 
 import neardup as nd
 from commands import Here
+from pages import DOCS, FENCE, PAGES
 from suite import ROOT, TESTS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-DOCS: Final = ROOT / "docs"
 REFERENCE: Final = DOCS / "reference"
-BENCH: Final = ROOT / "bench"
-PAGES: Final = sorted(
-    [
-        *(ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"),
-        BENCH / "README.md",
-        *(BENCH / "results" / "README.md", *DOCS.rglob("*.md")),
-    ]
-)
-FENCE: Final = re.compile(r"^```([\w{}-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK: Final = re.compile(r"\]\(([^)\s]+)\)")
 UNICODE_DATA: Final = TESTS / "features" / "unicode-16.0.0.json"
 DOCTEST_OPTIONS: Final = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import re
 import subprocess
@@ -14,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import neardup as nd
+from chromium import CHROMIUM, Browser
 from suite import ROOT
 
 if TYPE_CHECKING:
@@ -56,6 +58,20 @@ def test_the_site_is_built_and_whole(tmp_path: Path) -> None:
     assert not loaded_from_elsewhere(site)
     index = (site / "searchindex.js").read_text("utf-8")
     assert "docs/guide/contamination" in index
+    if CHROMIUM is not None:
+        check_on_a_phone(site, tmp_path / "profile")
+
+
+def check_on_a_phone(site: Path, profile: Path) -> None:
+    """Figures keep their size and scroll, commands wrap, and the page fits the screen."""
+    with Browser(profile, (390, 800)) as browser:
+        for page in ("docs/design/benchmarks", "docs/guide/serve", "docs/reference/fingerprints"):
+            browser.open((site / f"{page}.html").as_uri())
+            assert browser.value("document.documentElement.scrollWidth") == 390
+            figures = "[...document.querySelectorAll('p > img[src$=\".svg\"]')]"
+            assert browser.value(f"{figures}.every(x => x.clientWidth >= x.naturalWidth)")
+            blocks = "[...document.querySelectorAll('.highlight-sh pre, .highlight-console pre')]"
+            assert browser.value(f"{blocks}.every(x => x.scrollWidth <= x.clientWidth)")
 
 
 def broken_links(site: Path) -> list[str]:
@@ -84,6 +100,25 @@ def loaded_from_elsewhere(site: Path) -> list[str]:
         loaded += re.findall(r'<(?:script|img|iframe)[^>]* src="([^"]+)"', text)
         loaded += re.findall(r'<link[^>]* rel="stylesheet"[^>]* href="([^"]+)"', text)
     return [address for address in loaded if "://" in address or address.startswith("//")]
+
+
+EXAMPLES_ELSEWHERE: Final = {
+    "neardup.spark.": "tests/spark runs those of docs/guide/spark.md; a session takes seconds",
+    "neardup.client.AsyncClient": "its calls are those of Client",
+    "neardup.integrations.datatrove.": "test_datatrove.py runs those of docs/guide/integrations.md",
+}
+"""Public names whose docstring has no example, and where one is run."""
+
+
+def test_every_public_name_has_an_example_that_runs() -> None:
+    """test_names.py runs the examples of all modules."""
+    lacking = []
+    for path in re.findall(r"^\.\. auto\w+:: (\S+)$", API.read_text("utf-8"), re.MULTILINE):
+        module, _, name = path.rpartition(".")
+        documented = inspect.getdoc(getattr(importlib.import_module(module), name)) or ""
+        if ">>>" not in documented and not path.startswith(tuple(EXAMPLES_ELSEWHERE)):
+            lacking.append(path)
+    assert lacking == []
 
 
 def test_the_api_page_has_every_public_name() -> None:

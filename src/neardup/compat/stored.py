@@ -62,6 +62,10 @@ def to_signed(fingerprints: Any) -> Any:
 
     Raises:
         UsageError: For what are not fingerprints, or a masked row, which has none.
+
+    Example:
+        >>> to_signed(np.array([2**64 - 1, 5], np.uint64)).tolist()
+        [-1, 5]
     """
     return _checked(fingerprints).view(np.int64)
 
@@ -87,6 +91,10 @@ def to_decimal(fingerprints: Any) -> list[str]:
 
     Raises:
         UsageError: As `to_signed`.
+
+    Example:
+        >>> to_decimal(np.array([255], np.uint64))
+        ['255']
     """
     return [str(value) for value in _joined(fingerprints)]
 
@@ -109,6 +117,10 @@ def to_hex(fingerprints: Any) -> list[str]:
 
     Raises:
         UsageError: As `to_signed`.
+
+    Example:
+        >>> to_hex(np.array([255], np.uint64))
+        ['00000000000000ff']
     """
     values = _checked(fingerprints)
     return [format(value, f"0{16 * _words(values)}x") for value in _joined(values)]
@@ -152,6 +164,10 @@ def to_bytes(fingerprints: Any, bits: int = 64, order: str = "big") -> bytes:
 
     Raises:
         UsageError: As `to_signed` and `from_bytes`, or if a fingerprint does not fit `bits`.
+
+    Example:
+        >>> to_bytes(np.array([255], np.uint64)).hex()
+        '00000000000000ff'
     """
     width = _width(bits, order)
     values = _checked(fingerprints)

@@ -50,6 +50,10 @@ class Answer:
             "empty", it has no tokens, so it matches nothing and is not stored; "refused", it could
             not be prepared, as `Prepared.problems` says.
         near: (id, distance) or (id, similarity) of the closest other one, if it was seen.
+
+    Example:
+        >>> Answer("seen", ("a", 0.9)).is_new, Answer("new").is_new, Answer("empty").is_empty
+        (False, True, True)
     """
 
     state: State
@@ -72,6 +76,11 @@ class Hits(list[tuple[Id, C]]):
     Args:
         hits: The hits that are returned.
         total: The number of hits, with those beyond the limit.
+
+    Example:
+        >>> hits = Hits([("a", 0), ("b", 2)], total=5)
+        >>> hits[0], hits.cut
+        (('a', 0), True)
     """
 
     def __init__(self, hits: list[tuple[Id, C]], total: int) -> None:

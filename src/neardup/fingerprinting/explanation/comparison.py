@@ -46,6 +46,12 @@ class Comparison:
         jaccard: shared / distinct features in either.
         containment: shared / distinct features of the smaller one.
         dice: shared / mean of the distinct features of both.
+
+    Example:
+        >>> import neardup as nd
+        >>> found = nd.compare("one two three", "one two four", nd.Recipe(ngram=1))
+        >>> found.shared, found.jaccard, found.to_dict()["features"]
+        (2, 0.5, (3, 3))
     """
 
     recipes: tuple[Recipe, Recipe]

@@ -107,6 +107,12 @@ class Explanation:
             preset whose hash of a feature depends on its neighbours.
         fingerprint: Its value; None without tokens.
         show: Features that the tables show.
+
+    Example:
+        >>> import neardup as nd
+        >>> one = nd.explain("to be or not to be", recipe=nd.Recipe(ngram=1, weight="count"))
+        >>> [(each.text, each.weight) for each in one.features[:2]], one.bits, len(one.digits)
+        ([('to', 2.0), ('be', 2.0)], 64, 16)
     """
 
     recipe: Recipe
@@ -161,6 +167,12 @@ class PairExplanation:
         shared: Features of equal weight in both, which add the same to both and cancel.
         pulls: The others, those that pull the differing bits apart most first.
         differing: The differing bits, highest first.
+
+    Example:
+        >>> import neardup as nd
+        >>> pair = nd.explain("one two three", "one two four", nd.Recipe(ngram=1))
+        >>> pair.shared, pair.distance == len(pair.differing)
+        (2, True)
     """
 
     first: Explanation

@@ -42,6 +42,10 @@ class Limits:
         workers: Threads; by default one per core.
         limit: The most pairs; by default as many as fit half of the free space in `tmp`.
         budget: Rows instead of bytes; for tests.
+
+    Example:
+        >>> Limits(memory="12G", workers=2).workers
+        2
     """
 
     memory: str | int | None = None

@@ -45,6 +45,16 @@ class DurableIndex(BaseIndex):
     A commit survives a crash as a whole. One process writes, any number read, and they never wait
     for each other. The writer sees its additions before the commit; readers see the last commit at
     every query.
+
+    Example:
+        >>> import tempfile
+        >>> from neardup import Recipe
+        >>> with DurableIndex.open(tempfile.mkdtemp(), similarity=0.8, recipe=Recipe()) as index:
+        ...     index.add(["a", "b"], ["one two three four", "something else"])
+        ...     index.commit()
+        ...     index.query("One, two: three, four!"), index.readonly, index.stats()["documents"]
+        2
+        ([('a', 1.0)], False, 2)
     """
 
     def __init__(self, log: LogStore, reach: float | None, recipe: Recipe | None) -> None:
