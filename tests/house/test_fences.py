@@ -28,9 +28,8 @@ RUN_ELSEWHERE: Final = {
     "diff": "test_extending.py applies them",
     "new": "test_extending.py writes them",
     "sql": "test_databases.py runs them",
-    "dockerfile": "test_containers.py runs its commands",
 }
-PARSED: Final = ("", "sh", "py", "toml")
+PARSED: Final = ("", "sh", "dockerfile", "py", "toml")
 NOT_RUN: Final = {
     "pip install ": "installs; `make packages` tries each extra",
     "make ": "targets of the Makefile: see test_targets_of_make_exist",
@@ -41,7 +40,7 @@ NOT_RUN: Final = {
     "question ": "a table that a run of minutes printed",
     "[-only": "what `neardup show` printed",
     "from neardup.integrations.datatrove": "test_datatrove.py runs the same steps",
-    "ITEM_PIPELINES": "settings, which test_scrapy.py uses",
+    "ITEM_PIPELINES": "settings of Scrapy: tests/integrations/crawl.py crawls with them",
     "docker ": "needs a daemon; test_deploy.py runs what the image does",
     "example.org {": "configuration of Caddy, which is not installed here",
     "curl ": "test_serve_examples.py runs them",
@@ -95,7 +94,7 @@ def test_every_block_is_of_a_language_that_is_run_or_parsed() -> None:
     assert kinds <= {*RUN_ELSEWHERE, *PARSED}
 
 
-@pytest.mark.parametrize(("page", "body"), fenced("", "sh"))
+@pytest.mark.parametrize(("page", "body"), fenced("", "sh", "dockerfile"))
 def test_commands_of_blocks_that_are_not_run_are_accepted(page: Path, body: str) -> None:
     commands = list(commands_in(body))
     for words in commands:

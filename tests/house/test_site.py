@@ -103,11 +103,11 @@ def loaded_from_elsewhere(site: Path) -> list[str]:
 
 
 EXAMPLES_ELSEWHERE: Final = {
-    "neardup.spark.": "tests/spark runs those of docs/guide/spark.md; a session takes seconds",
-    "neardup.client.AsyncClient": "its calls are those of Client",
-    "neardup.integrations.datatrove.": "test_datatrove.py runs those of docs/guide/integrations.md",
+    "neardup.spark.": "docs/guide/spark.md; a session takes seconds, and tests/spark runs each",
+    "neardup.client.AsyncClient": "its calls are those of Client; test_client.py runs it",
+    "neardup.integrations.datatrove.": "docs/guide/integrations.md; test_datatrove.py runs each",
 }
-"""Public names whose docstring has no example, and where one is run."""
+"""Public names whose docstring has no example: the page that has one, and the test of the name."""
 
 
 def test_every_public_name_has_an_example_that_runs() -> None:
