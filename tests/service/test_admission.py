@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pytest
 
 import neardup as nd
 from neardup.errors import DataError
+from neardup.service import committer
 from neardup.service.access import Access
 from neardup.service.columns import Columns
 from neardup.service.committer import Committer, Work
@@ -140,13 +141,13 @@ def test_work_waits_up_to_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     def work(rows: int, nbytes: int) -> Work:
         return Work("add", [*range(rows)], [*range(rows)], nbytes, loop.create_future())
 
-    def committer() -> Committer:
+    def begun() -> Committer:
         return Committer(index, loop, Limits(queue_rows=4, queue_bytes=100), Metrics(index))
 
-    alone = committer()
+    alone = begun()
     alone.admit(work(9, 900))
     assert problem_of(alone.admit, work(1, 1)) == "queue-full"
-    several = committer()
+    several = begun()
     several.admit(work(2, 50))
     several.admit(work(2, 50))
     assert (several.rows, several.nbytes) == (4, 100)
@@ -156,6 +157,17 @@ def test_work_waits_up_to_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert problem_of(several.admit, work(1, 2)) == "queue-full"
     several.admit(work(1, 1))
     loop.close()
+
+
+@pytest.mark.parametrize("operation", ["add", "seen"])
+def test_a_document_that_cannot_be_stored_is_a_problem_of_its_own(operation: Any) -> None:
+    index, ids = nd.Index(distance=3), ["a", "\ud800", "c"]
+    work = Work(operation, ids, [1, 2, 0xFF00], 24, Future())  # type: ignore[arg-type]
+    first, problem, last = committer._WRITE[operation](index, ids, [work])  # noqa: SLF001
+    assert first.state == {"add": "added", "seen": "new"}[operation]
+    assert last.state == first.state
+    assert (type(problem), problem.name) == (Problem, "invalid-document")
+    assert dict(index) == {"a": 1, "c": 0xFF00}
 
 
 def test_a_question_counts_only_while_it_runs(tmp_path: Path) -> None:
