@@ -36,7 +36,7 @@ from neardup.documents.rejects import refuse
 from neardup.documents.source import BOM
 from neardup.errors import DataError
 from neardup.runtime.storage.durable_files import HAS_PLACED_IO
-from neardup.runtime.threads import ahead
+from neardup.runtime.threads import ahead, read_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -180,6 +180,8 @@ class JsonlSource(TextSource):
         threads = options.workers
         if threads == 1 or not self.is_here or (self.nbytes or 0) <= _PART_BYTES:
             return map(parse_part, parts)
+        if not self._input.is_plain:  # unpacked by a thread that does nothing else
+            parts = read_ahead(parts)
         return ahead(
             threads, parse_part, parts, lambda part: len(part.data), _RANGE_BYTES * threads
         )

@@ -11,7 +11,7 @@ import numpy as np
 from neardup.documents.files.problems import file_error
 from neardup.errors import FileError
 from neardup.runtime.storage.durable_files import HAS_PLACED_IO
-from neardup.runtime.threads import ahead
+from neardup.runtime.threads import ahead, read_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,11 +48,22 @@ def copy_runs(
     Raises:
         FileError: If the input ends too early, or the write fails.
     """
-    position = reported = 0
+    pieces = _pieces(reader, runs, target)
+    for some, consumed in pieces if reader.codec is None else read_ahead(pieces):
+        for data in some:
+            target.write(data)
+        tell(consumed)
+
+
+def _pieces(
+    reader: ByteReader,
+    runs: npt.NDArray[np.int64],
+    target: AtomicFile | EncodedFile | EditedRecords,
+) -> Iterator[tuple[list[bytes], int]]:
+    """The bytes of runs, as many pieces at a time as _PIECE_BYTES hold, and what was consumed."""
+    position = begin = 0
+    some: list[bytes] = []
     for start, stop in _pairs(runs):
-        if start - reported > _PIECE_BYTES:
-            tell(reader.consumed)
-            reported = start
         if start > position:
             reader.skip(start - position)
         position = start
@@ -60,8 +71,12 @@ def copy_runs(
             data = reader.read(min(stop - position, _PIECE_BYTES))
             if not data:
                 raise _shorter(target)
-            target.write(data)
+            some.append(data)
             position += len(data)
+            if position - begin >= _PIECE_BYTES:
+                yield some, reader.consumed
+                begin, some = position, []
+    yield some, reader.consumed
 
 
 def _pairs(runs: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
