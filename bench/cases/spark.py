@@ -2,13 +2,15 @@
 
 Fingerprints are random 64-bit numbers, 1 in 64 planted near another one; documents are 60 words of
 50,000, a third of them copies of earlier ones with up to 4 words changed; of dense ones a tenth are
-one text with a word changed, which transitive groups at 0.5 join. Every engine must find
-what one machine finds ("exact"). The clock runs from the input as Parquet to the counted result, in
+one text with a word changed, which transitive groups at 0.5 join; by distance ("dense_near") they
+have 60 words, and nearly every two of them are within 8 bits. Every engine must find what one
+machine finds ("exact"). The clock runs from the input as Parquet to the counted result, in
 a session that has started, after a small run that warms the workers. "shuffled", "stages" and
 "tasks" are from Spark's event log; "peak" is the sum of the resident sizes of all processes that
-belong to the run, the Java one too, and "cpu" that of their processor seconds; "worker" is the
-resident size of the largest executor with its Python workers, where executors are processes of
-their own. Larger sizes, and one and two executors, are run when they are asked for:
+belong to the run, the Java one too, and "cpu" that of their processor seconds, "start_cpu" those of
+the session's start and the small run; "worker" is the resident size of the largest executor with
+its Python workers, where executors are processes of their own. Larger sizes, and one and two
+executors, are run when they are asked for:
 
     NEARDUP_BENCH_SPARK=large python bench/run.py spark --rounds 1
 
@@ -30,7 +32,7 @@ import os
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +62,7 @@ def rows(quick: bool) -> list[Row]:
     """Time, bytes and tasks of each engine at each size."""
     queries = os.environ.get("NEARDUP_BENCH_SPARK")
     sizes = {"near": [1 << 14 if quick else 1 << 20], "alike": [1000 if quick else 10**5]}
-    sizes["dense"] = sizes["alike"]
+    sizes["dense"] = sizes["dense_near"] = sizes["alike"]
     masters = MASTERS
     if queries == "large":
         sizes["near"].append(1 << 23)
@@ -78,8 +80,9 @@ def rows(quick: bool) -> list[Row]:
                 measured = Measurement.of(CASE, function, OURS_SPARK, n=n, master=master)
                 name = f"{function}, n = {n:,}, {master}"
                 table.append(Row(name, measured, (), None, "lower", unit="s"))
-                units = {"cpu": "s", "shuffled_gb": "GB", "stages": "", "tasks": "", "largest": "",
-                         "peak_gib": "GiB", "worker_gib": "GiB"}  # fmt: skip
+                units = {"cpu": "s", "start_cpu": "s", "shuffled_gb": "GB", "stages": "",
+                         "tasks": "", "largest": "", "peak_gib": "GiB",
+                         "worker_gib": "GiB"}  # fmt: skip
                 for key, unit in units.items():
                     row = Row(f"{name}: {key}", measured, (), None, "lower", key, unit)
                     table.append(row)
@@ -130,17 +133,25 @@ def alike(n: int, master: str) -> dict[str, Any]:
 
 def dense(n: int, master: str) -> dict[str, Any]:
     """Seconds to decide about n documents of 18 words, a tenth of which are one group, at 0.5."""
+    return _decided(_group_of_a_tenth(n, 18), master, similarity=0.5, policy="components")
+
+
+def dense_near(n: int, master: str) -> dict[str, Any]:
+    """Seconds for n documents of 60 words, a tenth of which are one group within 8 bits."""
+    return _decided(_group_of_a_tenth(n, 60), master, distance=8, policy="components")
+
+
+def _group_of_a_tenth(n: int, length: int) -> Any:
     import numpy as np
     import pyarrow as pa
 
     random = np.random.default_rng(3)
     words = np.array([f"w{i}" for i in range(n)])
-    rows = words[random.integers(0, n, (n, 18))]
+    rows = words[random.integers(0, n, (n, length))]
     near = np.flatnonzero(random.random(n) < 0.1)
     rows[near] = rows[0]
-    rows[near, random.integers(0, 18, len(near))] = words[random.integers(0, n, len(near))]
-    table = pa.table({"id": np.arange(n), "text": [" ".join(row) for row in rows]})
-    return _decided(table, master, similarity=0.5, policy="components")
+    rows[near, random.integers(0, length, len(near))] = words[random.integers(0, n, len(near))]
+    return pa.table({"id": np.arange(n), "text": [" ".join(row) for row in rows]})
 
 
 def short(n: int, master: str) -> dict[str, Any]:
@@ -235,13 +246,14 @@ def _measured(table: Any, master: str, here: Any, there: Any) -> dict[str, Any]:
                 seconds, cpu = time.perf_counter() - begin, _used(os.getpid()) - used
             messages = {}
         else:
+            before_start = _used(os.getpid())
             with _session(master, folder) as session, _peak() as peak:
                 there(session.read.parquet(str(folder / "first.parquet")))
-                before = _told(folder)
+                before, start_cpu = _told(folder), _used(os.getpid()) - before_start
                 begin, used = time.perf_counter(), _used(os.getpid())
                 result = there(session.read.parquet(str(folder / "in.parquet")))
                 seconds, cpu = time.perf_counter() - begin, _used(os.getpid()) - used
-            messages = {
+            messages = {"start_cpu": start_cpu} | {
                 key: value - before.get(key, 0) * (key != "largest")
                 for key, value in _told(folder).items()
             }
@@ -312,8 +324,11 @@ def _executors(process: int) -> list[int]:
 
 
 def _below(process: int) -> list[int]:
-    tasks = Path(f"/proc/{process}/task")
-    return [int(x) for task in tasks.iterdir() for x in (task / "children").read_text().split()]
+    result = []
+    for task in Path(f"/proc/{process}/task").iterdir():
+        with suppress(OSError):  # a thread that has ended
+            result += [int(x) for x in (task / "children").read_text().split()]
+    return result
 
 
 def _resident(process: int) -> int:

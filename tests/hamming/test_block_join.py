@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neardup.hamming import block_join as shares
-from neardup.hamming import pairs_of_block
+from neardup.hamming import labels_of_block, pairs_of_block
 from planted import JIT, brute, planted
+from similarity.test_join import components_by_definition
 from suite import examples
 
 if TYPE_CHECKING:
@@ -37,6 +38,15 @@ def shared(codes: Any, bits: int, distance: int) -> list[tuple[int, int, int]]:
     return sorted(result)
 
 
+def united(codes: Any, bits: int, distance: int) -> list[int]:
+    """The groups that the labels of all blocks join; in a block they join matches alone."""
+    masks, links = blocks(bits, distance), set()
+    for block in range(distance + 1):
+        labels = labels_of_block(codes, masks[: block + 1], distance, bits).tolist()
+        links |= set(enumerate(labels))
+    return components_by_definition(len(codes), links)
+
+
 @pytest.fixture(params=[False, True], ids=["auto", "own plan"], scope="module")
 def _plan(request: pytest.FixtureRequest) -> Iterator[None]:
     """Also where the plan of a block alone seems dear, or the rows are few."""
@@ -53,7 +63,11 @@ def _plan(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.mark.parametrize("rows", [0, 1, 40, 700 if JIT else 300])
 def test_the_shares_are_all_pairs(bits: int, distance: int, rows: int) -> None:
     codes = planted(bits, distance, rows, max(1, rows))[:rows]
-    assert shared(codes, bits, distance) == brute(codes, distance)
+    pairs = brute(codes, distance)
+    assert shared(codes, bits, distance) == pairs
+    assert united(codes, bits, distance) == components_by_definition(
+        len(codes), {pair[:2] for pair in pairs}
+    )
 
 
 @pytest.mark.usefixtures("_plan")

@@ -9,9 +9,13 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hamming.test_clusters import linked, near
+from hamming.test_paths_by_distance import paths_by_definition as paths_by_distance
 from neardup.similarity.feature_sets import Match, similarities
+from neardup.spark.engine import Settings
 from neardup.spark.matches import _heavy
 from neardup.spark.workers import document_keys, key_pairs
+from neardup.spark.workers.near import blocks_of, near_links
 from neardup.spark.workers.partition_rows import binary, sets_of
 from neardup.spark.workers.whole_groups import decide_groups
 from similarity.test_join import brute_force, collections, components_by_definition, matches
@@ -40,7 +44,7 @@ def batch_of(documents: list[set[int]]) -> pa.RecordBatch:
 
 def routed(rows: pa.Table, heavy: document_keys.Heavy) -> Iterable[pa.Table]:
     """The postings of each partition."""
-    carried = tuple(x for x in (*document_keys.CARRIED, "label") if x in rows.column_names)
+    carried = tuple(x for x in rows.column_names if x != "key")
     sent = document_keys.routed(rows.to_batches(), heavy, PARTS, carried)
     table = pa.Table.from_batches(list(sent))
     p = table.column("p").to_numpy()
@@ -103,8 +107,9 @@ def test_whole_groups_are_decided_by_definition(
         {name: batch.column(name) for name in columns}
         | {"label": labels, "lowest": batch.column("number"), "p": np.zeros(len(batch), np.int32)}
     )
+    settings = Settings(match, by_features=True, bits=64, keep=keep, policy="components")
     shuffled = sent.take(pa.array(np.random.default_rng(len(sent)).permutation(len(sent))))
-    result = pa.Table.from_batches(list(decide_groups(shuffled.to_batches(), keep, match)))
+    result = pa.Table.from_batches(list(decide_groups(shuffled.to_batches(), settings)))
     result = result.sort_by("number").to_pydict()
     order = list(range(len(documents)))
     kept = kept_of(labels, order[::-1] if keep == "last" else order)
@@ -115,3 +120,52 @@ def test_whole_groups_are_decided_by_definition(
     reached = similarities(sets, np.arange(len(kept)), np.array(kept), match.measure).tolist()
     own = [None if x == number else reached[number] for number, x in enumerate(kept)]
     assert result["similarity"] == own
+
+
+@given(
+    st.sampled_from([9, 64, 100]),
+    st.integers(1, 60),
+    st.sampled_from([0, 1, 3, 12]),
+    st.integers(1, 30),
+    st.booleans(),
+    st.sampled_from(["first", "last"]),
+    st.integers(0, 2**32),
+)
+def test_groups_by_distance_are_joined_and_decided_by_definition(
+    bits: int, rows: int, distance: int, of_block: int, has_within: bool, keep: str, seed: int
+) -> None:
+    codes = np.unique(linked(bits, rows, seed), axis=0)
+    names = [["en", "de", None][x % 3] if has_within else None for x in range(len(codes))]
+    settings = Settings(Match(distance=distance), False, bits, keep, "components", has_within)
+    batch = pa.record_batch(
+        {
+            "number": np.arange(len(codes)),
+            "score": np.zeros(len(codes)),
+            "within": pa.array(names, pa.string()),
+            "codes": binary(codes.reshape(-1), np.arange(len(codes) + 1) * codes.shape[1]),
+            "features": binary(np.zeros(0, np.uint64), np.zeros(len(codes) + 1, np.int64)),
+        }
+    )
+    blocks = list(blocks_of([batch], settings, range(distance + 1)))
+    (loads,) = document_keys.loads_of(blocks)
+    heavy = _heavy(np.frombuffer(loads.column("loads")[0].as_py(), np.int64), of_block)
+    parts = routed(pa.Table.from_batches(blocks), heavy)
+    found = [x for part in parts for x in near_links(part.to_batches(), settings)]
+    links = {tuple(row.values()) for each in found for row in each.to_pylist()}
+    places = zip(*np.nonzero(near(codes, distance)), strict=True)
+    pairs = {(int(i), int(j)) for i, j in places if names[i] == names[j]}
+    labels = components_by_definition(len(codes), pairs)
+    assert components_by_definition(len(codes), links) == labels
+
+    columns = {x: batch.column(x) for x in ("number", "score", "codes", "features")}
+    sent = pa.table(columns | {"label": labels, "lowest": batch.column("number")})
+    sent = sent.append_column("p", pa.array(np.zeros(len(sent), np.int32)))
+    table = pa.Table.from_batches(list(decide_groups(sent.to_batches(), settings)))
+    order = list(range(len(codes)))
+    kept = kept_of(labels, order[::-1] if keep == "last" else order)
+    result = table.sort_by("number").to_pydict()
+    assert result["kept_by"] == kept
+    assert result["via"] == paths_by_distance(codes, kept, distance)
+    apart = np.bitwise_count(codes ^ codes[kept]).sum(axis=1, dtype=np.int64).tolist()
+    assert result["distance"] == [None if x == i else apart[i] for i, x in enumerate(kept)]
+    assert not any(result["similarity"])

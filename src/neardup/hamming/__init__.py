@@ -13,7 +13,7 @@ from neardup.runtime.lazy import lazily
 
 if TYPE_CHECKING:
     from neardup.hamming.all_pairs import pairs
-    from neardup.hamming.block_join import pairs_of_block
+    from neardup.hamming.block_join import labels_of_block, pairs_of_block
     from neardup.hamming.clusters import components, greedy
     from neardup.hamming.new_and_old import cross_pairs
     from neardup.hamming.plans.join_plan import plan_pairs
@@ -26,6 +26,7 @@ __all__ = [
     "components",
     "cross_pairs",
     "greedy",
+    "labels_of_block",
     "pair_batches",
     "pairs",
     "pairs_of_block",
@@ -44,7 +45,7 @@ _HOMES: Final = {
     "new_and_old": ("cross_pairs",),
     "plans.join_plan": ("plan_pairs",),
     "search.plan_comparison": ("plan",),
-    "block_join": ("pairs_of_block",),
+    "block_join": ("labels_of_block", "pairs_of_block"),
     "spilled.batches": (
         "Limits",
         "pair_batches",

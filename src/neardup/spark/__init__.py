@@ -3,10 +3,10 @@
 The flow, in `workers`: `documents` reads and fingerprints, `equal_documents` collapses equal ones,
 `document_keys`, `key_pairs` and `measuring`, or `near`, find the matches, `components`,
 `decide_components` and `rounds` decide, `file_outputs` writes. These hold the functions that cross
-the network, over the steps that one machine uses. `decision_plan`, `matches` and `match_groups`
-plan their exchanges with the DataFrame API alone, by `Engine.step`; `dataframes`,
-`file_run` and `leak_run` (questions of benchmarks, searched in `workers/leaks`) are the calls.
-Importing this loads no engine.
+the network, over the steps that one machine uses. `decision_plan`, `matches`, `match_groups` and
+`transitive_groups` plan their exchanges with the DataFrame API alone, by `Engine.step`;
+`dataframes`, `file_run` and `leak_run` (questions of benchmarks, searched in `workers/leaks`) are
+the calls. Importing this loads no engine.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 1. documents: fingerprints and feature sets; equal ones collapse to one of them;
 2. `matches`: every pair that matches; where heavy keys would bring too many, in waves: the
    documents of highest priority first, then only what matches none that they keep;
-3. `match_groups`: components of the matches, checked, and what is kept in them; transitive ones by
-   similarity are those of `feature_groups`, from some of the matches;
-4. each document that a transitive group by distance drops is measured against the one kept.
+3. `match_groups`: components of the matches, checked, and greedy keep in them; transitive groups
+   are those of `transitive_groups`, from some of the matches.
 
 Whatever is used twice is written to a work folder as Parquet, so that nothing is computed again,
 and the driver holds nothing but counts and samples: some 20 MB at most.
@@ -19,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 from neardup.spark import match_groups
 from neardup.spark.engine import Route
-from neardup.spark.feature_groups import decided_by_features
-from neardup.spark.matches import Matches, with_measures
+from neardup.spark.matches import Matches
+from neardup.spark.transitive_groups import decided_in_groups
 from neardup.spark.workers import decide_components, equal_documents, measuring
 from neardup.spark.workers.documents import DOCUMENTS
 
@@ -57,10 +56,8 @@ def decide(
         past = past.where("octet_length(codes) > 0")
         standing, documents = standing.unionByName(past), documents.unionByName(past)
     matches = Matches.of(engine, documents, standing, settings)
-    if settings.policy == "components" and settings.by_features:
-        return Decision(
-            documents, decided_by_features(engine, matches, documents, copies, settings)
-        )
+    if settings.policy == "components":
+        return Decision(documents, decided_in_groups(engine, matches, documents, copies, settings))
     edges = engine.keep(
         _edges(engine, matches, settings, has_past=past is not None), "edges", measuring.EDGES
     )
@@ -73,9 +70,6 @@ def decide(
     columns = ("left", "right", "left_score", "right_score", "distance", "similarity")
     links = edges.selectExpr(*columns, "false AS equal").unionByName(same)
     decisions = match_groups.decided(engine, links, settings)
-    if settings.policy == "components":
-        decisions = with_measures(engine, decisions, documents, settings.measure)
-        decisions = engine.keep(decisions, "decided", decide_components.DECISIONS)
     return Decision(documents, decisions.where(f"number < {equal_documents.PAST}"))
 
 

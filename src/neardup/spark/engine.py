@@ -67,7 +67,8 @@ class Limits:
     Args:
         edges: Matches of a component, 100 bytes each.
         others: Documents that a document of a transitive group meets under a key at first.
-        features: Features of a component that is decided by them, 25 bytes each.
+        features: Features of a transitive group that one task decides, 25 bytes each; a document
+            counts as four more.
         of_key: Documents of a key.
         of_block: Fingerprints of a block.
         blocks: Blocks of fingerprints that are sent at once, 40 bytes each: an engine in this

@@ -1,8 +1,8 @@
 """Components of matches, and the kept documents of each: at once, or in rounds for a large one.
 
 A component of more matches than one task takes is decided in rounds: by greedy keep a range of the
-priority order at a time, each against what was kept before; by components step by step outwards
-from the one that is kept.
+priority order at a time, each against what was kept before; a transitive group step by step
+outwards from the one that is kept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from neardup.spark.engine import Engine, Settings
     from neardup.spark.engine_session import Frame, Worker
 
-__all__ = ["decided", "outwards", "sampled", "stars"]
+__all__ = ["decided", "outwards", "sampled", "stars", "with_copies"]
 
 MOST_ROUNDS: Final = 100
 LINKS: Final = (
@@ -28,13 +28,13 @@ LINKS: Final = (
 
 
 def decided(engine: Engine, links: Frame, settings: Settings) -> Frame:
-    """Decide for every document of links (LINKS): DECISIONS, kept.
+    """Decide for every document of links (LINKS), by greedy keep: DECISIONS, kept.
 
     Raises:
         NeardupError: If the engine lost something.
     """
     links = engine.keep(links, "links", LINKS)
-    decide = partial(decide_components.decide, keep=settings.keep, policy=settings.policy)
+    decide = partial(decide_components.decide, keep=settings.keep)
     if links.count() <= engine.limits.edges:
         return engine.step(links, decide, decide_components.DECISIONS, to="one", keep="decisions")
     labelled = _labelled(engine, links)
@@ -48,11 +48,7 @@ def decided(engine: Engine, links: Frame, settings: Settings) -> Frame:
     decisions = engine.step(small, decide, decide_components.DECISIONS, to=to)
     for label, count in sorted(large):
         own = engine.keep(labelled.where(f"label = {label}").drop("label"), "large", LINKS)
-        if settings.policy == "greedy":
-            more = _greedy(engine, own, count, settings)
-        else:
-            more = outwards(engine, own, label, settings)
-        decisions = decisions.unionByName(more)
+        decisions = decisions.unionByName(_greedy(engine, own, count, settings))
     return engine.keep(decisions, "decisions", decide_components.DECISIONS)
 
 
@@ -92,20 +88,29 @@ def _with_equal(links: Frame, gone: Frame) -> Frame:
         links.where("NOT equal").selectExpr("right AS number", "right_score AS score")
     )
     stand = ends.dropDuplicates(["number"]).join(gone.drop("score"), "number", "left").selectExpr(
-        "number", "coalesce(kept_by, number) AS kept_by", "score",
-        "coalesce(kept_score, score) AS kept_score", "distance", "similarity",
-    )  # fmt: skip
-    copies = links.where("equal").selectExpr(
-        "left AS stands", "right AS copy", "right_score AS copy_score", "similarity AS equals"
-    ).join(stand.withColumnRenamed("number", "stands"), "stands").selectExpr(
-        "copy AS number", "kept_by", "copy_score AS score", "kept_score",
-        "CAST(coalesce(distance, 0) AS int) AS distance",
-        "CASE WHEN stands = kept_by THEN equals ELSE similarity END AS similarity",
-    )  # fmt: skip
-    return stand.unionByName(copies).selectExpr(
-        "number", "kept_by", "kept_by AS label", "kept_by AS via", "score", "kept_score",
+        "number", "coalesce(kept_by, number) AS kept_by", "coalesce(kept_by, number) AS label",
+        "coalesce(kept_by, number) AS via", "score", "coalesce(kept_score, score) AS kept_score",
         "distance", "similarity",
     )  # fmt: skip
+    copies = links.where("equal").selectExpr(
+        "right AS copy", "left AS stands", "right_score AS copy_score", "similarity AS equals"
+    )
+    return with_copies(stand, copies)
+
+
+def with_copies(decisions: Frame, copies: Frame) -> Frame:
+    """DECISIONS, and those of copies, which are those of the documents that stand for them.
+
+    Args:
+        decisions: Of documents that stand for themselves.
+        copies: Of `copy`, `stands`, `copy_score` and `equals`, the similarity of equal documents.
+    """
+    both = copies.join(decisions.withColumnRenamed("number", "stands"), "stands")
+    return decisions.unionByName(both.selectExpr(
+        "copy AS number", "kept_by", "label", "via", "copy_score AS score", "kept_score",
+        "CAST(coalesce(distance, 0) AS int) AS distance",
+        "coalesce(similarity, equals) AS similarity",
+    ))  # fmt: skip
 
 
 def outwards(engine: Engine, links: Frame, label: int, settings: Settings) -> Frame:

@@ -103,6 +103,13 @@ class Matches:
         )
         return self.engine.keep(edges, "some", measuring.EDGES), more
 
+    def links(self) -> Frame:
+        """Some matches by distance that join all documents of each group: PAIRS, kept."""
+        links = self._near(
+            self.rows, partial(near.near_links, settings=self.settings), key_pairs.PAIRS
+        )
+        return self.engine.keep(links, "near", key_pairs.PAIRS)
+
     def candidates_of(self, numbers: Frame | None = None) -> int:
         """The most pairs of heavy keys, by similarity.
 
@@ -122,7 +129,8 @@ class Matches:
         if settings.by_features:
             pairs = self._pairs(rows)
             return measured(engine, pairs, self.documents, settings.match, settings.measure)
-        return self._near(rows, leads="leads" in rows.columns)
+        step = partial(near.near_pairs, settings=settings, leads="leads" in rows.columns)
+        return self._near(rows, step, measuring.EDGES)
 
     def _pairs(self, rows: Frame, **listed: Any) -> Frame:
         """The pairs of rows of KEYS that may match, each once: PAIRS, kept."""
@@ -139,7 +147,7 @@ class Matches:
         pairs = engine.step(rows, step, key_pairs.PAIRS, to=to).distinct()
         return engine.keep(pairs, "pairs", key_pairs.PAIRS)
 
-    def _near(self, rows: Frame, *, leads: bool) -> Frame:
+    def _near(self, rows: Frame, step: Worker, schema: str) -> Frame:
         settings, engine = self.settings, self.engine
         carried = near.carried_of(settings)
         sent = f"p int, side int, {near.blocks_schema(carried)}"
@@ -156,9 +164,8 @@ class Matches:
                 plan = _heavy(_loads(engine, rows, blocks), engine.limits.of_block)
             sender = partial(document_keys.routed, heavy=plan, carried=carried)
             to = Route(partial(sent_in_turn, steps=(blocks,), last=sender), sent)
-            step = partial(near.near_pairs, settings=settings, leads=leads)
             keep = "near" if at_once < passes else ""
-            frames.append(engine.step(rows, step, measuring.EDGES, to=to, keep=keep))
+            frames.append(engine.step(rows, step, schema, to=to, keep=keep))
         return reduce(lambda one, other: one.unionByName(other), frames)
 
 

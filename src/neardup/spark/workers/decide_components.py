@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from neardup.spark.workers.components import roots_of
 from neardup.spark.workers.equal_documents import first_in_order, order_of
 from neardup.spark.workers.measuring import EDGES
 from neardup.spark.workers.partition_rows import arrays_of, batches_of, part_of, whole
@@ -32,7 +31,6 @@ __all__ = [
     "levels",
     "members",
     "range_of",
-    "ways",
 ]
 
 MEMBERS: Final = (
@@ -57,7 +55,7 @@ def members(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.Record
         yield pa.record_batch({"p": pa.array(part_of(label, parts))} | columns)
 
 
-def decide(batches: Iterable[pa.RecordBatch], keep: str, policy: str) -> Iterator[pa.RecordBatch]:
+def decide(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.RecordBatch]:
     """Decide for every document of whole components: MEMBERS to DECISIONS.
 
     Greedy keep inside a component is greedy keep over all, since matches never leave it. Takes
@@ -74,29 +72,19 @@ def decide(batches: Iterable[pa.RecordBatch], keep: str, policy: str) -> Iterato
     score = np.concatenate([left_score, right_score])[first]
     order = order_of(keep, score, numbers)
     one, other = places[: len(left)], places[len(left) :]
-    edge = np.full(len(numbers), -1)
-    if policy == "greedy":
-        kept = greedy(one[~equal], other[~equal], order)
-        edge = edges_to(one[~equal], other[~equal], kept)
-        edge[edge >= 0] = np.flatnonzero(~equal)[edge[edge >= 0]]
-        copies, stands = other[equal], one[equal]
-        kept[copies] = kept[stands]
-        edge[copies] = np.where(edge[stands] < 0, np.flatnonzero(equal), edge[stands])
-        label, via = kept, kept
-    else:
-        label = roots_of(one, other, len(numbers))
-        kept = first_in_order(label, order)
-        stands = np.arange(len(numbers))
-        stands[other[equal]] = one[equal]
-        (cost,) = arrays_of(table, "distance")
-        via = ways((one[~equal], other[~equal], cost[~equal]), stands, kept)
-    # An edge of -1 is a null: of kept documents, and of all by components.
+    kept = greedy(one[~equal], other[~equal], order)
+    edge = edges_to(one[~equal], other[~equal], kept)
+    edge[edge >= 0] = np.flatnonzero(~equal)[edge[edge >= 0]]
+    copies, stands = other[equal], one[equal]
+    kept[copies] = kept[stands]
+    edge[copies] = np.where(edge[stands] < 0, np.flatnonzero(equal), edge[stands])
+    # An edge of -1 is a null: of kept documents.
     measures = table.select(["distance", "similarity"]).take(pa.array(edge, mask=edge < 0))
     columns = {
         "number": numbers,
         "kept_by": numbers[kept],
-        "label": numbers[label],
-        "via": numbers[via],
+        "label": numbers[kept],
+        "via": numbers[kept],
         "score": score,
         "kept_score": score[kept],
         "distance": measures.column("distance"),
@@ -132,38 +120,6 @@ def edges_to(one: Any, other: Any, kept: Any) -> Any:
         np.searchsorted(pairs[order], np.minimum(*ends) * size + np.maximum(*ends))
     ]
     return edges
-
-
-def ways(edges: tuple[Any, Any, Any], stands: Any, kept: Any) -> Any:
-    """The next place on a shortest path of edges from each place to the one kept for it.
-
-    Args:
-        edges: Places of both ends, and a cost: of several next ones the way takes that of least
-            cost, then the first in place. The ends stand for themselves.
-        stands: For each place the one that it is equal to.
-        kept: For each place the one that is kept.
-    """
-    one, other, cost = edges
-    size = len(stands)
-    lowest = np.full(size, size, np.int64)
-    np.minimum.at(lowest, stands, np.arange(size))
-    via, is_reached = kept.copy(), np.zeros(size, np.bool_)
-    is_reached[stands[kept]] = True
-    near, far = np.concatenate([one, other]), np.concatenate([other, one])
-    cost = np.concatenate([cost, cost])
-    lowest = np.where(is_reached, kept, lowest)
-    is_new = is_reached.copy()
-    while is_new.any():
-        steps = is_new[near] & ~is_reached[far]
-        low, high = near[steps], far[steps]
-        by_end = np.lexsort((lowest[low], cost[steps], high))
-        ends, starts = np.unique(high[by_end], return_index=True)
-        via[ends] = lowest[low[by_end[starts]]]
-        is_new[:] = False
-        is_new[ends] = is_reached[ends] = True
-        near, far, cost = near[~steps], far[~steps], cost[~steps]
-    is_far = ~np.isin(stands, stands[kept])
-    return np.where(is_far, via[stands], kept)
 
 
 def by_right(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:

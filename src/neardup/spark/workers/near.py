@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from neardup.hamming import cross_pairs, pairs_of_block
+from neardup.hamming import cross_pairs, labels_of_block, pairs_of_block
+from neardup.spark.workers.components import roots_of
 from neardup.spark.workers.partition_rows import arrays_of, batches_of, flat, mixed, whole
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from neardup.runtime.types import Codes, Masks, Rows
     from neardup.spark.engine import Settings
 
-__all__ = ["blocks_of", "blocks_schema", "carried_of", "near_pairs"]
+__all__ = ["blocks_of", "blocks_schema", "carried_of", "near_links", "near_pairs"]
 
 _KINDS: Final = {"block": "int", "number": "long", "score": "double", "within": "string"}
 
@@ -79,25 +80,56 @@ def near_pairs(
     Holds the partition's rows, 40 bytes each, and search tables. With `leads` the left one is of
     side 1, else of the lower number.
     """
+    for part, block in _of_blocks(batches):
+        yield from _edges(part, *_of_block(part, block, settings), leads)
+
+
+def near_links(batches: Iterable[pa.RecordBatch], settings: Settings) -> Iterator[pa.RecordBatch]:
+    """Join what is within the distance among routed blocks; gives PAIRS.
+
+    They are those of `near_pairs`, or others that match, and join the same documents: fewer than
+    rows, however many match.
+    """
+    for part, block in _of_blocks(batches):
+        if settings.has_within:
+            left, right, _ = _of_block(part, block, settings)
+            roots = roots_of(left, right, len(part))
+        else:
+            distance, bits = settings.match.distance or 0, settings.bits
+            roots = labels_of_block(
+                _codes(part), _masks(distance, bits)[: block + 1], distance, bits
+            )
+        (numbers,) = arrays_of(part, "number")
+        rows = np.flatnonzero(roots != np.arange(len(part)))
+        yield from batches_of(pa.table({"left": numbers[roots[rows]], "right": numbers[rows]}))
+
+
+def _of_blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.Table, int]]:
+    """The rows of each block in a partition, those of pieces that meet apart.
+
+    A pair is given only where its keys are equal, and by the first block in which it agrees: so
+    once in all.
+    """
     table = whole(batches)
     if table is None:
         return
     blocks, sides = arrays_of(table, "block", "side")
-    # Rows of several blocks share a partition. A pair is given only where its keys are equal, and
-    # by the first block in which it agrees: so once in all.
     for block in np.flatnonzero(np.bincount(blocks)).tolist():
         for is_cross in (False, True):
             mine = (blocks == block) & ((sides > 0) == is_cross)
             if mine.any():
-                part = table if mine.all() else table.filter(pa.array(mine))
-                yield from _edges(part, *_of_block(part, block, settings), leads)
+                yield table if mine.all() else table.filter(pa.array(mine)), block
+
+
+def _codes(part: pa.Table) -> Codes:
+    words = arrays_of(part, *(x for x in part.column_names if x.startswith("word")))
+    return np.stack(words, 1).view(np.uint64)
 
 
 def _of_block(part: pa.Table, block: int, settings: Settings) -> tuple[Rows, Rows, Rows]:
     """The pairs that agree in this block first: rows of both, and distances."""
-    codes = np.stack(arrays_of(part, *(x for x in part.column_names if x.startswith("word"))), 1)
     keys, sides = arrays_of(part, "key", "side")
-    left, right, apart = _joined(codes.view(np.uint64), sides, block, settings)
+    left, right, apart = _joined(_codes(part), sides, block, settings)
     mine = keys[left] == keys[right]
     if settings.has_within:
         within = part.column("within").cast(pa.string()).combine_chunks()

@@ -1,4 +1,4 @@
-"""On the workers: transitive groups decided by the features of their documents."""
+"""On the workers: transitive groups decided by the features or fingerprints of their documents."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.fingerprinting.values import distance
+from neardup.hamming.paths_by_distance import paths_by_distance
 from neardup.similarity.feature_sets import similarities
 from neardup.similarity.paths_by_features import paths_by_features
 from neardup.spark.workers.equal_documents import first_in_order, order_of
@@ -16,7 +17,7 @@ from neardup.spark.workers.partition_rows import arrays_of, batches_of, part_of,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from neardup.similarity.feature_sets import Match
+    from neardup.spark.engine import Settings
 
 __all__ = ["MEMBERS", "SENT", "by_label", "decide_groups"]
 
@@ -34,12 +35,12 @@ def by_label(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.Recor
 
 
 def decide_groups(
-    batches: Iterable[pa.RecordBatch], keep: str, match: Match
+    batches: Iterable[pa.RecordBatch], settings: Settings
 ) -> Iterator[pa.RecordBatch]:
     """Decide for every document of whole groups, as one machine does: SENT to DECISIONS.
 
-    The way to the kept document is searched by features, so that no pairs are listed. It names
-    `lowest` for what is equal.
+    The way to the kept document is searched without a list of pairs. It names `lowest` for what is
+    equal.
     """
     table = whole(batches)
     if table is None:
@@ -48,10 +49,15 @@ def decide_groups(
     numbers, sets, codes = sets_of(table)
     lowest, label, score = arrays_of(table, "lowest", "label", "score")
     first, groups = np.unique(label, return_index=True, return_inverse=True)[1:]
-    kept = first_in_order(groups, order_of(keep, score, numbers))
+    kept = first_in_order(groups, order_of(settings.keep, score, numbers))
     is_kept = kept == np.arange(len(kept))
-    reached = similarities(sets, np.arange(len(kept)), kept, match.measure)
-    via = paths_by_features(sets, kept, reached, match, 1)
+    if settings.by_features:
+        reached = similarities(sets, np.arange(len(kept)), kept, settings.measure)
+        via = paths_by_features(sets, kept, reached, settings.match, 1)
+        similarity = pa.array(reached, mask=is_kept)
+    else:
+        via = paths_by_distance(codes, kept, settings.match.distance or 0)
+        similarity = pa.nulls(len(kept), pa.float64())
     columns = {
         "number": numbers,
         "kept_by": numbers[kept],
@@ -60,6 +66,6 @@ def decide_groups(
         "score": score,
         "kept_score": score[kept],
         "distance": pa.array(distance(codes, codes[kept]).astype(np.int32), mask=is_kept),
-        "similarity": pa.array(reached, mask=is_kept),
+        "similarity": similarity,
     }
     yield from batches_of(pa.table(columns))

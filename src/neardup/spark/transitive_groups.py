@@ -1,9 +1,10 @@
-"""Transitive groups by similarity: matches until the groups are known, then whole groups.
+"""Transitive groups: matches until the groups are known, then whole groups.
 
-In a round a document meets some of the others under each of its keys, less those that it is in a
-group with. What matches is united, and the next round has more for those keys that had more. So a
-dense group costs a few matches for each document and not all of its pairs. Then the documents of
-each group are sent to one task, which decides by their features as one machine does.
+By distance a task gives only as many matches as join what it has. By similarity there are rounds:
+in one a document meets some of the others under each of its keys, less those that it is in a group
+with; what matches is united, and the next has more for those keys that had more. So a dense group
+costs a few matches for each document and not all of its pairs. Then the documents of each group are
+sent to one task, which decides as one machine does.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
     from neardup.spark.engine_session import Frame
     from neardup.spark.matches import Matches
 
-__all__ = ["decided_by_features"]
+__all__ = ["decided_in_groups"]
 
 GROWTH: Final = 8
 """How many times as many others a document meets under a key in the next round. Pairs that did not
 match are listed again, so all rounds are 8/7 of the last."""
 
 
-def decided_by_features(
+def decided_in_groups(
     engine: Engine, matches: Matches, documents: Frame, copies: Frame, settings: Settings
 ) -> Frame:
     """Decide for every document that matches another: DECISIONS, kept.
@@ -45,7 +46,7 @@ def decided_by_features(
         NeardupError: If the engine lost something.
     """
     members = _members(engine, matches, copies)
-    sizes = members.selectExpr("label", "octet_length(features) AS bytes").groupBy("label")
+    sizes = members.selectExpr("label", "octet_length(features) + 32 AS bytes").groupBy("label")
     most = 8 * engine.limits.features
     large = [row["label"] for row in sizes.sum("bytes").where(f"`sum(bytes)` > {most}").collect()]
     small = members
@@ -53,9 +54,13 @@ def decided_by_features(
         names = engine.session.createDataFrame([(label,) for label in large], "label long")
         small = members.join(names, "label", "left_anti")
     to = Route(whole_groups.by_label, whole_groups.SENT)
-    step = partial(whole_groups.decide_groups, keep=settings.keep, match=settings.match)
+    step = partial(whole_groups.decide_groups, settings=settings)
     decisions = engine.step(small, step, DECISIONS, to=to, keep="groups")
-    decisions = decisions.unionByName(_copied(decisions, copies))
+    own = copies.selectExpr(
+        "number AS copy", "stands", "score AS copy_score",
+        f"CAST({'1' if settings.by_features else 'NULL'} AS double) AS equals",
+    )  # fmt: skip
+    decisions = match_groups.with_copies(decisions, own)
     for label in sorted(large):
         own = members.where(f"label = {label}").select("number", "lowest")
         more = _large(engine, matches, own, copies, settings)
@@ -79,27 +84,22 @@ def _members(engine: Engine, matches: Matches, copies: Frame) -> Frame:
 def _labels(engine: Engine, matches: Matches) -> Frame:
     """The first document of its group, as `label`, for each `number` that matches others."""
     seen, most, labels, edges = 0, engine.limits.others, None, None
+    if not matches.settings.by_features:
+        return _labels_of(match_groups.stars(engine, matches.links()))
     while True:
         matching, has_more = matches.some(labels, seen, most)
         links = matching.select("left", "right")
         stars = match_groups.stars(engine, links if edges is None else links.unionByName(edges))
-        centres = stars.selectExpr("to AS number", "to AS label").dropDuplicates(["number"])
-        labels = stars.selectExpr("node AS number", "to AS label").unionByName(centres)
+        labels = _labels_of(stars)
         if not has_more:
             return labels
         edges = stars.selectExpr("to AS left", "node AS right")
         seen, most = most, GROWTH * most
 
 
-def _copied(decisions: Frame, copies: Frame) -> Frame:
-    """DECISIONS of copies, taken from the documents that stand for them."""
-    own = copies.selectExpr("number AS copy", "stands", "score AS copy_score")
-    both = own.join(decisions.withColumnRenamed("number", "stands"), "stands")
-    return both.selectExpr(
-        "copy AS number", "kept_by", "label", "via", "copy_score AS score", "kept_score",
-        "CAST(coalesce(distance, 0) AS int) AS distance",
-        "coalesce(similarity, 1.0D) AS similarity",
-    )  # fmt: skip
+def _labels_of(stars: Frame) -> Frame:
+    centres = stars.selectExpr("to AS number", "to AS label").dropDuplicates(["number"])
+    return stars.selectExpr("node AS number", "to AS label").unionByName(centres)
 
 
 def _large(
