@@ -21,7 +21,7 @@ STORIES = int(os.environ.get("NEARDUP_RESUME_ROUNDS", "4"))
 DAMAGES = 2000 if LONG else 12
 WHOLE = 2
 """The exit code of a run into a folder that has its outputs."""
-REFUSED = (STATE, "out/ is not empty", "after this run's outputs were written, which stay")
+REFUSED = (STATE, "out/ is not empty", "after this run's outputs were written; the outputs stay")
 """What a damaged state is refused with, by what it still says was done."""
 
 

@@ -303,7 +303,7 @@ def test_another_list_of_inputs_is_named(tmp_path: Path) -> None:
     target = tmp_path / "none" / "out.jsonl"  # there is no such folder, so that the run fails
     with pytest.raises(NeardupError):
         nd.dedup([path, other], target, resume=state)
-    with pytest.raises(UsageError, match=r"b\.jsonl is an input of the run that left"):
+    with pytest.raises(UsageError, match=r"b\.jsonl was an input of the run that left"):
         nd.dedup([path], target, resume=state)
     with pytest.raises(UsageError, match="in another order"):
         nd.dedup([other, path], target, resume=state)
