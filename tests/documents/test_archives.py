@@ -208,7 +208,7 @@ BROKEN: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "up": ("in.zip", lambda: zipped({"../a.txt": b"x"}), r'entry "\.\./a\.txt" leads out'),
     "root": ("in.tar", lambda: tarred({"/etc/a.txt": b"x"}, prefix=""), "leads out of the archive"),
     "drive": ("in.zip", lambda: zipped({"C:\\a.txt": b"x"}), "leads out of the archive"),
-    "hard link": ("in.tar", lambda: tarred({}, link("x", "y", tarfile.LNKTYPE)), "links to a file that"),
+    "hard link": ("in.tar", lambda: tarred({}, link("x", "y", tarfile.LNKTYPE)), "links to a file"),
     "encrypted": ("in.zip", encrypted, r'"a\.txt" is encrypted: unpack it first'),
     "method": ("in.zip", lambda: by_method(9), "compressed by method 9"),
     "no zip": ("in.zip", lambda: b"nothing of the kind", "archive is damaged: File is not a zip"),
