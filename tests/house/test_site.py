@@ -121,6 +121,37 @@ def test_every_public_name_has_an_example_that_runs() -> None:
     assert lacking == []
 
 
+METHODS_ELSEWHERE: Final = {
+    **EXAMPLES_ELSEWHERE,
+    "neardup.client.Client.": "docs/guide/serve.md shows the calls, and test_client.py runs each",
+    "neardup.integrations.scrapy.": "Scrapy calls them: tests/integrations/crawl.py",
+    "neardup.integrations.pandas.FrameAccessor.is_duplicate": "test_frames.py",
+    "neardup.integrations.polars.ExpressionNamespace.fingerprint": "test_frames.py",
+    "neardup.Explanation.to_dict": "what the command prints with --json",
+    "neardup.PairExplanation.to_dict": "what the command prints with --json",
+    "neardup.Index.holding": "for modules of neardup",
+    "neardup.DurableIndex.warm_up": "as Index.warm_up",
+    "neardup.compat.simhash.SimhashIndex.get_keys": "of the package: test_dropin.py",
+    "neardup.compat.simhash.SimhashIndex.bucket_size": "of the package: test_dropin.py",
+}
+"""Methods without an example in their docstring or their class's, and who shows or runs them."""
+
+
+def test_every_public_method_has_an_example_that_runs() -> None:
+    lacking = []
+    for path in re.findall(r"^\.\. auto\w+:: (\S+)$", API.read_text("utf-8"), re.MULTILINE):
+        module, _, name = path.rpartition(".")
+        value = getattr(importlib.import_module(module), name)
+        for method, member in vars(value).items() if inspect.isclass(value) else ():
+            call = getattr(member, "__func__", member)
+            if method.startswith("_") or not inspect.isfunction(call):
+                continue
+            shown = ">>>" in (call.__doc__ or "") or f".{method}(" in (value.__doc__ or "")
+            if not shown and not f"{path}.{method}".startswith(tuple(METHODS_ELSEWHERE)):
+                lacking.append(f"{path}.{method}")
+    assert lacking == []
+
+
 def test_the_api_page_has_every_public_name() -> None:
     named = set(re.findall(r"^\.\. auto\w+:: (\S+)$", API.read_text("utf-8"), re.MULTILINE))
     rooms = ["neardup.client", "neardup.compat.simhash", "neardup.compat.stored", "neardup.spark"]

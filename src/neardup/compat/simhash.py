@@ -109,7 +109,14 @@ class Simhash:
     __hash__ = None  # type: ignore[assignment]  # as in the package, which defines only __eq__
 
     def build_by_text(self, content: str) -> None:
-        """Set the value from a text: its windows of 4 characters with their counts."""
+        """Set the value from a text: its windows of 4 characters with their counts.
+
+        Example:
+            >>> one = Simhash(["aaa"])
+            >>> one.build_by_text("one two three")
+            >>> one.distance(Simhash("one two three"))
+            0
+        """
         if self.hashfunc is _hashfunc and self.f <= _MD5_BITS:
             self.value = _text_value(content, self.reg, self.f)
         else:
@@ -121,6 +128,12 @@ class Simhash:
         Args:
             features: Tokens, (token, weight) pairs, or a mapping of tokens to weights. A token
                 behind a pair has that pair's weight, as in the package.
+
+        Example:
+            >>> one = Simhash("one two three")
+            >>> one.build_by_features(["aaa", "bbb"])
+            >>> one.value == Simhash(["aaa", "bbb"]).value
+            True
         """
         if isinstance(features, dict):
             features = features.items()
@@ -145,7 +158,12 @@ class Simhash:
         self.value = self._fold(self._hashes(tokens), weights, apart)
 
     def distance(self, another: Simhash) -> int:
-        """The number of differing bits."""
+        """The number of differing bits.
+
+        Example:
+            >>> Simhash("one two three").distance(Simhash("One, two, three!"))
+            0
+        """
         if self.f != another.f:
             raise AssertionError(f"f is {self.f} and {another.f}: it must be equal")
         mask = (1 << self.f) - 1
@@ -254,13 +272,27 @@ class SimhashIndex:
         return list(ids)
 
     def add(self, obj_id: Any, simhash: Simhash) -> None:
-        """Add a fingerprint."""
+        """Add a fingerprint.
+
+        Example:
+            >>> index = SimhashIndex([], k=3)
+            >>> index.add("a", Simhash("one two three"))
+            >>> index.get_near_dups(Simhash("One, two, three!"))
+            ['a']
+        """
         self._check(simhash)
         for key in self.get_keys(simhash):
             self.bucket[key].add(f"{simhash.value:x},{obj_id}")
 
     def delete(self, obj_id: Any, simhash: Simhash) -> None:
-        """Remove a fingerprint, if it is stored."""
+        """Remove a fingerprint, if it is stored.
+
+        Example:
+            >>> index = SimhashIndex([("a", Simhash("one two three"))], k=3)
+            >>> index.delete("a", Simhash("one two three"))
+            >>> index.get_near_dups(Simhash("one two three"))
+            []
+        """
         self._check(simhash)
         for key in self.get_keys(simhash):
             self.bucket[key].discard(f"{simhash.value:x},{obj_id}")

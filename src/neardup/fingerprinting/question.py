@@ -67,6 +67,13 @@ class Question:
         Raises:
             FileError: If the file cannot be read.
             UsageError: If the file is not TOML, or has an unknown key or value.
+
+        Example:
+            >>> import tempfile
+            >>> path = Path(tempfile.mkdtemp()) / "question.toml"
+            >>> _ = path.write_text("similarity = 0.65")
+            >>> Question.load(path).similarity
+            0.65
         """
         name = os.fspath(path)
         try:
@@ -91,6 +98,13 @@ class Question:
 
         Raises:
             FileError: If the file cannot be written; what was there before is still there then.
+
+        Example:
+            >>> import tempfile
+            >>> path = f"{tempfile.mkdtemp()}/question.toml"
+            >>> Question(similarity=0.7).save(path)
+            >>> Question.load(path) == Question(similarity=0.7)
+            True
         """
         write_whole(os.fspath(path), self.to_toml().encode())
 
@@ -112,7 +126,12 @@ class Question:
         return " ".join(self.options())
 
     def options(self) -> list[str]:
-        """The options of the command line that ask the question; the common fields of a recipe."""
+        """The options of the command line that ask the question; the common fields of a recipe.
+
+        Example:
+            >>> Question(Recipe(ngram=1), 0.7).options()
+            ['--similarity', '0.7', '--ngram', '1']
+        """
         usual, options = Recipe(), ["--similarity", f"{self.similarity:g}"]
         if self.measure != "jaccard":
             options += ["--measure", self.measure]

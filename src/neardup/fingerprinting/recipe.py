@@ -155,6 +155,10 @@ class Recipe:
         Raises:
             RecipeError: If it is not a text, is not a JSON object, names an unknown field, or was
                 written for another recipe version or Unicode version.
+
+        Example:
+            >>> Recipe.from_json(Recipe(ngram=1).to_json()) == Recipe(ngram=1)
+            True
         """
         if not isinstance(text, str | bytes | bytearray):
             raise RecipeError(

@@ -117,6 +117,16 @@ class Index(BaseIndex):
 
         Raises:
             FileError: If it cannot be written.
+
+        Example:
+            >>> import tempfile
+            >>> path = f"{tempfile.mkdtemp()}/seen.index"
+            >>> index = Index(distance=3)
+            >>> index.add(["a"], [5])
+            1
+            >>> index.save(path)
+            >>> Index.load(path).query(5)
+            [('a', 0)]
         """
         target, snapshot = file_to_save(path), self._store.snapshot()
         version = snapshot.version

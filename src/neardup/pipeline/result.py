@@ -97,12 +97,24 @@ class DedupResult:
     origin: Origin = field(compare=False)
 
     def clusters(self) -> pa.Table:
-        """One row for each document: id, cluster, kept."""
+        """One row for each document: id, cluster, kept.
+
+        Example:
+            >>> from neardup import dedup
+            >>> dedup(["one two", "One, two!"]).clusters().to_pylist()
+            [{'id': 0, 'cluster': 0, 'kept': True}, {'id': 1, 'cluster': 0, 'kept': False}]
+        """
         batches = cluster_batches(self.origin.decision, self.origin.addresses)
         return pa.Table.from_batches(list(batches), clusters_schema(self.origin.addresses))
 
     def pairs(self) -> pa.Table:
-        """One row for each dropped document, the least similar first; as `duplicates`."""
+        """One row for each dropped document, the least similar first; as `duplicates`.
+
+        Example:
+            >>> from neardup import dedup
+            >>> dedup(["one two", "One, two!"]).pairs()["dropped"].to_pylist()
+            [1]
+        """
         order = [("similarity", "ascending"), ("distance", "descending")]
         return self.duplicates.sort_by(order)
 
@@ -196,6 +208,14 @@ class DedupResult:
         Raises:
             UsageError, FileError, DataError: As when the run read the documents, or if these have
             changed.
+
+        Example:
+            >>> import tempfile
+            >>> from neardup import dedup
+            >>> path = f"{tempfile.mkdtemp()}/report.html"
+            >>> dedup(["one two", "One, two!"]).report(path)
+            >>> open(path).read(15)
+            '<!doctype html>'
         """
         from neardup.pipeline.report_again import report_of
 
@@ -241,11 +261,23 @@ class DedupResult:
         return decision
 
     def to_pandas(self) -> Any:
-        """`clusters` as a pandas data frame; pandas must be installed."""
+        """`clusters` as a pandas data frame; pandas must be installed.
+
+        Example:
+            >>> from neardup import dedup
+            >>> dedup(["one two", "One, two!"]).to_pandas()["kept"].tolist()
+            [True, False]
+        """
         return self.clusters().to_pandas()
 
     def to_polars(self) -> Any:
-        """`clusters` as a Polars data frame; Polars must be installed."""
+        """`clusters` as a Polars data frame; Polars must be installed.
+
+        Example:
+            >>> from neardup import dedup
+            >>> dedup(["one two", "One, two!"]).to_polars()["kept"].to_list()
+            [True, False]
+        """
         import polars as pl
 
         return pl.from_arrow(self.clusters())

@@ -174,6 +174,12 @@ class DurableIndex(BaseIndex):
 
         Raises:
             FileError: If it exists, or cannot be made.
+
+        Example:
+            >>> import tempfile
+            >>> index = DurableIndex.create(f"{tempfile.mkdtemp()}/new.index", distance=3)
+            >>> len(index)
+            0
         """
         folder = path_of(path)
         if _exists(folder):
@@ -206,17 +212,49 @@ class DurableIndex(BaseIndex):
         self._folder.commit()
 
     def rollback(self) -> None:
-        """Undo additions and removals since the last commit."""
+        """Undo additions and removals since the last commit.
+
+        Example:
+            >>> import tempfile
+            >>> index = DurableIndex.open(tempfile.mkdtemp(), distance=3)
+            >>> index.add(["a"], [5])
+            1
+            >>> index.rollback()
+            >>> len(index)
+            0
+        """
         with self._lock:
             self._check_no_transaction("rollback")
             self._folder.rollback()
 
     def refresh(self) -> bool:
-        """See Index.refresh."""
+        """See Index.refresh.
+
+        Example:
+            >>> import tempfile
+            >>> folder = tempfile.mkdtemp()
+            >>> with DurableIndex.open(folder, distance=3) as writer:
+            ...     reader = DurableIndex.open(folder, readonly=True)
+            ...     _ = writer.add(["a"], [5])
+            >>> reader.refresh(), len(reader)
+            (True, 1)
+        """
         return self._folder.refresh()
 
     def compact(self) -> None:
-        """Commit, merge everything into one segment and return free space to the disk."""
+        """Commit, merge everything into one segment and return free space to the disk.
+
+        Example:
+            >>> import tempfile
+            >>> index = DurableIndex.open(tempfile.mkdtemp(), distance=3)
+            >>> index.add(["a", "b"], [5, 6])
+            2
+            >>> index.remove("a")
+            1
+            >>> index.compact()
+            >>> index.stats()["removed"]
+            0
+        """
         with self._lock:
             self._folder.check_writable()
             self._check_no_transaction("compact")
@@ -230,6 +268,13 @@ class DurableIndex(BaseIndex):
 
         A merge in the background has one more second and is then abandoned: nothing is lost, and a
         later writer begins it again.
+
+        Example:
+            >>> import tempfile
+            >>> index = DurableIndex.open(tempfile.mkdtemp(), distance=3)
+            >>> index.close()
+            >>> index.closed
+            True
         """
         with self._lock:
             if self.closed:
@@ -280,6 +325,14 @@ class DurableIndex(BaseIndex):
 
         Returns:
             Arrow array, uint64 (n, width) or Sets, a list as from `content`; in order of insertion.
+
+        Example:
+            >>> import tempfile
+            >>> index = DurableIndex.open(tempfile.mkdtemp(), distance=3)
+            >>> index.add(["a", "b"], [5, 6])
+            2
+            >>> [ids.to_pylist() for ids, _, _ in index.documents()]
+            [['a', 'b']]
         """
         return self.snapshot().documents()
 
@@ -313,6 +366,11 @@ class DurableIndex(BaseIndex):
 
         Returns:
             Problems, each with what to do; none if all is well.
+
+        Example:
+            >>> import tempfile
+            >>> DurableIndex.open(tempfile.mkdtemp(), distance=3).check()
+            []
         """
         return check_folder(self.path)
 
