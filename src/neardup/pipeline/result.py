@@ -212,9 +212,10 @@ class DedupResult:
         Example:
             >>> import tempfile
             >>> from neardup import dedup
-            >>> path = f"{tempfile.mkdtemp()}/report.html"
+            >>> from pathlib import Path
+            >>> path = Path(tempfile.mkdtemp()) / "report.html"
             >>> dedup(["one two", "One, two!"]).report(path)
-            >>> open(path).read(15)
+            >>> path.read_text()[:15]
             '<!doctype html>'
         """
         from neardup.pipeline.report_again import report_of
