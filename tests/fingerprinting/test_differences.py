@@ -104,6 +104,7 @@ def test_brief_keeps_what_lies_beside_a_difference() -> None:
     text = "".join(run.text for run in diff.brief(2) if run.kind == "equal")
     assert text == " w0 w1 … w28 w29"
     assert diff.brief(40) == diff.runs
+    assert word_diff("a b c d", "a b  c d").brief(2)[0].text == "a b … "
     assert word_diff(middle, "").brief(2, most=4)[0].text == "w0 w1 … w28 w29"
 
 

@@ -63,6 +63,8 @@ class WordDiff:
     def brief(self, context: int = 12, most: int = 60) -> tuple[Run, ...]:
         """The runs, with long equal ones shortened to the words next to a difference.
 
+        Of equal texts it is the first words.
+
         Args:
             context: Words of an equal run to keep next to each difference.
             most: Words of another run to keep, half of them at its end.
@@ -71,7 +73,7 @@ class WordDiff:
         shown = []
         for at, run in enumerate(self.runs):
             if run.kind == "equal":
-                head, tail = context * (at > 0), context * (at < last)
+                head, tail = context * (at > 0 or not last), context * (at < last)
             else:
                 head = tail = most // 2
             shown.append(Run(run.kind, _shortened(run.text, head, tail)))
