@@ -432,6 +432,40 @@ def test_a_field_of_fingerprints_is_taken_as_such_and_not_as_text(here: Here) ->
     assert "b: the fingerprint is" in fails(here, "add", "hashes", "bad.csv", *add[1:], code=1)
 
 
+@pytest.mark.parametrize("name", ["jsonl", "json", "parquet", "signed.parquet", "texts.parquet"])
+def test_a_field_of_fingerprints_has_numbers_or_texts_of_numbers(here: Here, name: str) -> None:
+    numbers = [5, 2**63 + 5, 2**64 - 1, 7]
+    rows = [{"url": f"u{i}", "simhash": number} for i, number in enumerate(numbers)]
+    path = here.folder / f"hashes.{name}"
+    if name == "jsonl":
+        rows[3]["simhash"] = "7"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif name == "json":
+        path.write_text(json.dumps(rows))
+    else:
+        column = pa.array(numbers, pa.uint64())
+        column = column.view(pa.int64()) if "signed" in name else column
+        column = column.cast(pa.string()) if "texts" in name else column
+        pq.write_table(pa.table({"url": [row["url"] for row in rows], "simhash": column}), path)
+    here("index", "create", "hashes", "--no-recipe", "--distance", "0")
+    here("index", "add", "hashes", path.name, "--id", "url", "--fingerprint-field", "simhash")
+    for row, number in enumerate(numbers):
+        found, _ = here("index", "query", "hashes", "--fingerprint", str(number))
+        assert found == f"  0  u{row}\n"
+
+
+def test_what_is_no_number_is_refused_with_the_option_that_names_the_field(here: Here) -> None:
+    here("index", "create", "hashes", "--no-recipe", "--distance", "0")
+    (here.folder / "bad.jsonl").write_text('{"url": "a", "simhash": 1.5}\n')
+    pq.write_table(pa.table({"url": ["a"], "simhash": [1.5]}), here.folder / "bad.parquet")
+    options = ("--id", "url", "--fingerprint-field")
+    for name in ("bad.jsonl", "bad.parquet"):
+        for field in ("simhash", "hash"):
+            message = fails(here, "add", "hashes", name, *options, field, code=1)
+            assert "--fingerprint-field" in message
+            assert "--text" not in message
+
+
 def hexadecimal_column(here: Here, name: str, *numbers: str) -> tuple[str, ...]:
     """Write a table of other people's fingerprints; the arguments that add it to an index."""
     rows = ["url,simhash", *(f"{name}{i},{number}" for i, number in enumerate(numbers)), ""]

@@ -78,6 +78,7 @@ class ReadOptions:
             are bad records; by default a 16th of the default budget.
         workers: Threads that parse; the result does not depend on their number.
         input_format: Hints about all inputs, in addition to their names and first bytes.
+        numbers: Whether the text field has fingerprints: whole numbers, or texts of their digits.
 
     Example:
         >>> ReadOptions(text=("title", "body")).fields
@@ -96,6 +97,7 @@ class ReadOptions:
     record_bytes: int = field(default_factory=lambda: longest_record(default_memory()))
     workers: int = 1
     input_format: InputFormat = field(default_factory=InputFormat)
+    numbers: bool = False
 
     def __post_init__(self) -> None:
         """Refuse options without a text field or with empty batches."""
@@ -105,6 +107,11 @@ class ReadOptions:
             raise UsageError(f"batch_bytes is {self.batch_bytes}: use 1 or more")
         if self.extract not in (None, *EXTRACTS):
             raise UsageError(f"extract is {self.extract!r}: use one of {', '.join(EXTRACTS)}")
+
+    @property
+    def text_option(self) -> str:
+        """The option of the command line that names the text field, for errors."""
+        return "--fingerprint-field" if self.numbers else "--text"
 
     @property
     def order(self) -> Order | None:

@@ -245,7 +245,7 @@ def _lengths(part: pa.RecordBatch, options: ReadOptions) -> npt.NDArray[np.int64
             column = part.column(name)
             if pa.types.is_dictionary(column.type):
                 column = column.dictionary_decode()
-            if not pa.types.is_null(column.type):
+            if not (pa.types.is_null(column.type) or pa.types.is_integer(column.type)):
                 lengths += pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False)
     return lengths
 
@@ -259,12 +259,17 @@ def _required(options: ReadOptions) -> list[str]:
 def _expectations(options: ReadOptions) -> Iterator[tuple[str, str, str, tuple[Any, ...]]]:
     """Each column with its option, its expected type in words, and tests of the type."""
     for name in options.text:
-        yield name, "--text", "a string or a list of strings", (_is_text, is_list_of_text)
+        if options.numbers:
+            tests = (_is_text, pa.types.is_integer)
+            yield name, options.text_option, "a string or whole numbers", tests
+        else:
+            tests = (_is_text, is_list_of_text)
+            yield name, options.text_option, "a string or a list of strings", tests
     if options.id is not None:
         yield options.id, "--id", "a string or whole numbers", (_is_text, pa.types.is_integer)
     if options.within is not None:
-        tests = (_is_text, pa.types.is_integer, pa.types.is_boolean)
-        yield options.within, "--within", "a string, whole numbers or a boolean", tests
+        others = (_is_text, pa.types.is_integer, pa.types.is_boolean)
+        yield options.within, "--within", "a string, whole numbers or a boolean", others
     order = options.order
     if order is not None:
         yield order.field, order.advice, order.expected_type, (order.takes,)

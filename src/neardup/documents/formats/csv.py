@@ -208,7 +208,9 @@ class _Records:
         self._options = options
         self._rejects = rejects
         self._width = len(names)
-        self._text = [_column(source, names, name, "--text", sample) for name in options.text]
+        self._text = [
+            _column(source, names, name, options.text_option, sample) for name in options.text
+        ]
         self._id, self._within, self._number = (
             None if name is None else _column(source, names, name, option)
             for name, option in (

@@ -160,7 +160,7 @@ class JsonlSource(TextSource):
         in_ranges = (
             self._input.is_plain
             and HAS_PLACED_IO
-            and not _is_nested(options)
+            and _kernel_takes(options)
             and options.batch_bytes >= _RANGE_BYTES
             and options.record_bytes >= 2 * _RANGE_BYTES  # no line that is found is too long
         )
@@ -224,7 +224,7 @@ class JsonlSource(TextSource):
         self, reader: ByteReader, options: ReadOptions, begin: int = 0, end: int | None = None
     ) -> Iterator[_Part]:
         """The lines from byte `begin` on, where the reader is, that begin before byte `end`."""
-        has_kernel, at, lines = not _is_nested(options), begin, 0
+        has_kernel, at, lines = _kernel_takes(options), begin, 0
         most = min(options.batch_bytes, _PART_BYTES)
         longest, passes = options.record_bytes, options.skip_errors
         while end is None or at < end:
@@ -311,7 +311,7 @@ class RecordParser:
     def _columns(self, picked: list[Any]) -> Columns:
         options = self.options
         if len(options.fields) == 1:
-            return Columns(_text_array(picked))
+            return Columns(self._texts(picked))
         values = list(zip(*picked, strict=True))
         numbers = None if options.order is None else _number_array(values.pop(), options.order)
         within = (
@@ -319,10 +319,13 @@ class RecordParser:
         )
         ids = None if options.id is None else _scalar_array(values.pop())
         if len(values) == 1:
-            texts = _text_array(values[0])
+            texts = self._texts(values[0])
         else:
             texts = string_array(["\n".join(parts) for parts in zip(*values, strict=True)])
         return Columns(texts, ids, within, numbers)
+
+    def _texts(self, values: Sequence[Any]) -> pa.LargeStringArray:
+        return _scalar_array(values) if self.options.numbers else _text_array(values)
 
     def one(self, record: bytes) -> tuple[str, str, str | None, float | None]:
         """Parse one record: text, id, group and number ("" or None without the field).
@@ -335,8 +338,9 @@ class RecordParser:
     def of(self, value: dict[str, Any]) -> tuple[str, str, str | None, float | None]:
         """As `one`, for a parsed record."""
         options = self.options
-        parts = [_text(name, _field(value, name, "--text")) for name in options.text]
-        identity = "" if options.id is None else _identity(value, options.id)
+        text = _scalar if options.numbers else _text
+        parts = [text(value, name, options.text_option) for name in options.text]
+        identity = "" if options.id is None else _scalar(value, options.id, "--id")
         within = None if options.within is None else _within(value, options.within)
         order = options.order
         number = None if order is None else order.of_json(_value_at(value, order.field), _KINDS)
@@ -346,6 +350,10 @@ class RecordParser:
 def _is_nested(options: ReadOptions) -> bool:
     """Whether a field in a field may be named, which the kernel does not find."""
     return any("." in name for name in options.fields)
+
+
+def _kernel_takes(options: ReadOptions) -> bool:
+    return not (options.numbers or _is_nested(options))
 
 
 def parsed_object(record: bytes) -> dict[str, Any]:
@@ -363,19 +371,20 @@ def _text_array(values: Sequence[Any]) -> pa.LargeStringArray:
     return string_array(values)
 
 
-def _text(name: str, value: Any) -> str:
+def _text(record: dict[str, Any], name: str, option: str) -> str:
     """A text field: a string, or strings to be joined by line ends."""
+    value = _field(record, name, option)
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
         raise _object_error(name, value)
     if not isinstance(value, list):
-        raise _wrong_type(name, value, "a string", "--text")
+        raise _wrong_type(name, value, "a string", option)
     other = next((each for each in value if not isinstance(each, str)), None)
     if other is not None or None in value:
         raise BadRecordError(
             f"{name} is an array with {_KINDS[type(other)]}, not of strings",
-            _fix_or_name("--text"),
+            _fix_or_name(option),
         )
     return "\n".join(value)
 
@@ -401,10 +410,10 @@ def _number_array(values: Sequence[Any], order: Order) -> pa.DoubleArray:
     return array.cast(pa.float64())
 
 
-def _identity(record: dict[str, Any], name: str) -> str:
-    value = _field(record, name, "--id")
+def _scalar(record: dict[str, Any], name: str, option: str) -> str:
+    value = _field(record, name, option)
     if type(value) not in {str, int}:
-        raise _wrong_type(name, value, "a string or a whole number", "--id")
+        raise _wrong_type(name, value, "a string or a whole number", option)
     return str(value)
 
 

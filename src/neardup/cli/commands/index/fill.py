@@ -215,8 +215,8 @@ def add(
     is_number = fingerprint_field is not None
     if is_number and given_options(context, "text"):
         raise UsageError("--fingerprint-field takes the place of --text: leave one of them out")
-    numbers = {"text": (fingerprint_field,)} if fingerprint_field else {}
-    read, input_format = reading.options(memory, **numbers), reading.input_format
+    column = {"text": (fingerprint_field,), "numbers": True} if fingerprint_field else {}
+    read, input_format = reading.options(memory, **column), reading.input_format
     note_what_stays(folder, "; run the same again for the rest")
     opened = opened_to_write(folder, wait, verify=verify)
     with opened as index, progress() as reporter:
