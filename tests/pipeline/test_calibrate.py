@@ -261,7 +261,9 @@ def test_a_sample_with_too_many_pairs_is_made_smaller(
     assert calibration.sampled == 10
     assert calibration.levels[-1].sampled == 45
     assert calibration.levels[-1].pairs == pytest.approx(40 * 39 / 2)
-    assert any("10 documents were looked at" in each for each in calibration.warnings)
+    assert any(
+        "only 10 documents of the sample were compared" in each for each in calibration.warnings
+    )
 
 
 def test_the_advice_finds_the_pairs_and_the_command_says_it(tmp_path: Path) -> None:
