@@ -318,7 +318,7 @@ def similar_rows(record: Record) -> Iterator[list[str]]:
         for name in ("gaoya", "rensa", "faiss", "datasketch")
     ]
     yield [
-        "who is at least 0.8 similar? 100,000 texts of 2 kB, us of a processor from text to answer",
+        "who is at least 0.8 similar? 100,000 texts of 2 kB, processor us a query, text to answer",
         rounded(ours["value"]),
         ", ".join(f"{name} {rounded(value)}" for name, value in peers) + ", recall 0.999",
     ]
