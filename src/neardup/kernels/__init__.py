@@ -2,8 +2,8 @@
 
 Every kernel is plain Python as well: with NUMBA_DISABLE_JIT=1 the same source runs uncompiled.
 Import a kernel inside the function that calls it, so that `import neardup` does not import Numba.
-A person at a prompt or in a notebook is told once why the first call of a fresh install takes
-seconds; programs are told nothing, and the command line tells by itself.
+At a prompt or in a notebook, one line says why the first call of a fresh install takes seconds;
+programs print nothing, and the command line has a message of its own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Arrays by what they hold, for kernels and steps: a row is told from a fingerprint.
+"""Array types by what they hold, so that a signature tells rows from fingerprints.
 
-Numba infers types by itself and never looks at these. Import them under TYPE_CHECKING; rooms above
-the kernels take them from `runtime/types.py`.
+Numba infers types by itself and never looks at these. Import them under TYPE_CHECKING;
+modules above the kernels take them from `runtime/types.py`.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ Numbers: TypeAlias = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
 Packed: TypeAlias = npt.NDArray[np.uint64]
 """(n,): pairs of rows, the smaller one << 32 | the other."""
 Flags: TypeAlias = npt.NDArray[np.bool_]
-"""(n,): of each document whether it is so."""
+"""(n,): a yes or no for each document."""
 Bitmap: TypeAlias = npt.NDArray[np.uint8]
-"""(ceil(n / 8),): of each document whether it is so, a bit, the lowest one first."""
+"""(ceil(n / 8),): a yes or no for each document as one bit, the lowest bit first."""
 Scores: TypeAlias = npt.NDArray[np.float64]
-"""(n,): how similar each is."""
+"""(n,): similarities."""
 Times: TypeAlias = npt.NDArray[np.float64]
 """(n,): seconds since 1970."""
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 """(n,): text, or flags of a byte each."""
 
 Uint64s: TypeAlias = npt.NDArray[np.uint64]
-"""Words that are none of the above, likewise those that follow; the docstring says of what."""
+"""Values of none of the kinds above, as in the types that follow; a docstring says of what."""
 Uint32s: TypeAlias = npt.NDArray[np.uint32]
 Uint16s: TypeAlias = npt.NDArray[np.uint16]
 Int64s: TypeAlias = npt.NDArray[np.int64]

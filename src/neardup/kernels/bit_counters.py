@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 GROUP: Final = 8
 LANES: Final = 8
 SUM_BITS: Final = 11
-"""Of the sum of 8 counters of 8 bits."""
+"""Bits of the sum of 8 counters of 8 bits."""
 
 _I32: Final = ir.IntType(32)
 _I64: Final = ir.IntType(64)
@@ -38,7 +38,7 @@ _VECTOR: Final = ir.VectorType(_I64, LANES)
 
 @dataclass(frozen=True)
 class _Operations:
-    """What adders need of a vector of bits: NumPy's arrays have it, and so do LLVM's values."""
+    """The operations of adders on vectors of bits: NumPy arrays by default, or LLVM values."""
 
     and_: Callable[[Any, Any], Any] = operator.and_
     or_: Callable[[Any, Any], Any] = operator.or_
@@ -51,7 +51,7 @@ class _Operations:
 
 
 def _added(bits: list[Any], counters: list[Any], on: _Operations) -> list[Any]:
-    """The planes after 8 bits were added; the last one marks which counters ever overflowed."""
+    """The planes after adding 8 bits; the last one marks the counters that ever overflowed."""
     a, two_a = on.full(*bits[0:3])
     b, two_b = on.full(*bits[3:6])
     c, two_c = on.full(*bits[6:8], counters[0])
@@ -69,7 +69,7 @@ def _added(bits: list[Any], counters: list[Any], on: _Operations) -> list[Any]:
 def _load(
     context: Context, builder: Builder, kind: Any, array: Any, at: Any, word: int
 ) -> tuple[Any, Any]:
-    """The vector that begins `word` words behind array[at]: where it is, and its value."""
+    """The vector that begins `word` words behind array[at]: its pointer and its value."""
     byte = builder.mul(builder.add(at, ir.Constant(_I64, word)), ir.Constant(_I64, 8))
     place = pointer(context, builder, kind, array, byte, _VECTOR)
     value = builder.load(place)
@@ -80,7 +80,7 @@ def _load(
 def _add_to(
     context: Context, builder: Builder, bits: list[Any], kind: Any, planes: Uint64s, counters: int
 ) -> Any:
-    """Add 8 vectors of bits to the planes in memory; gives the last one."""
+    """Add 8 vectors of bits to the planes in memory; returns the last plane."""
     zero = ir.Constant(_I64, 0)
     digits = [
         _load(context, builder, kind, planes, zero, plane * LANES) for plane in range(counters + 1)
@@ -108,7 +108,7 @@ def _in_all_lanes(builder: Builder, value: Any) -> Any:
 
 
 def _adder(counters: int) -> Any:
-    """The intrinsic for counters of a width in bits."""
+    """The intrinsic that adds 8 bits to counters of a width in bits."""
 
     @intrinsic
     def add(
@@ -149,7 +149,7 @@ def _lines(context: Context, builder: Builder, kind: Any, array: Any, at: Any) -
 def _lines_upto(
     context: Context, builder: Builder, kind: Any, array: Any, at: Any, end: Any, step: Any
 ) -> Any:
-    """The lines of `_lines`, 0 from array[end] on; where there is a step, each word is mixed."""
+    """The lines of `_lines`, 0 from array[end] on; with a step, each word is mixed first."""
     i1 = ir.VectorType(ir.IntType(1), LANES)
     made: Any = cgutils.get_or_insert_function
     function = ir.FunctionType(_VECTOR, [_VECTOR.as_pointer(), _I32, i1, _VECTOR])
@@ -238,7 +238,7 @@ def _add_plainly(
 
 @compiled_as(_add4)
 def count4(slices: Any, at: int, flips: Any, first: int, planes: Uint64s) -> bool:
-    """Add 8 bits to each of 512 counters of 4 bits; whether one of them never overflowed.
+    """Add 8 bits to each of 512 counters of 4 bits; returns whether one never overflowed.
 
     Args:
         slices: uint64, contiguous: from slices[at] on 8 lines of LANES words, the bits to be added.
@@ -263,8 +263,8 @@ def count_words8(words: Any, at: int, end: int, planes: Uint64s) -> None:
 
     Args:
         words: uint64, contiguous.
-        at: Its first word.
-        end: Behind its last one; may be less than `at` + 64.
+        at: Index of the first word.
+        end: Index behind the last word; may be less than `at` + 64.
         planes: uint64 (9 * LANES or more,), contiguous, changed: as those of `count4`.
     """
     lines = np.zeros(GROUP * LANES, np.uint64)

@@ -61,7 +61,7 @@ def _mul_fold(typingctx: Typing, a: Type, b: Type) -> Any:
 def pointer(
     context: Context, builder: Builder, array_type: Any, array: Any, at: Any, pointee: Any
 ) -> Any:
-    """Inside an intrinsic: where byte `at` of an array is, as a pointer to a `pointee`."""
+    """A pointer to a `pointee` at byte `at` of an array, inside an intrinsic."""
     data = context.make_array(array_type)(context, builder, array).data
     start = builder.gep(builder.bitcast(data, cgutils.voidptr_t), [at])
     return builder.bitcast(start, pointee.as_pointer())
@@ -77,7 +77,7 @@ def _load_lanes(
 
 
 def spread(builder: Builder, value: Any, lanes: int) -> Any:
-    """Inside an intrinsic: a vector that repeats a value."""
+    """A vector that repeats a value, inside an intrinsic."""
     i32 = ir.IntType(32)
     nothing = ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined)
     one = builder.insert_element(nothing, value, ir.Constant(i32, 0))
@@ -354,10 +354,10 @@ def equal_mask64(data: Any, at: int, byte: Any) -> Any:
 
 @compiled_as(_json_masks64)
 def json_masks64(data: Any, at: int) -> Any:
-    """Mark which of the 64 bytes from index `at` on are what in JSON; six uint64.
+    """Mark the 64 bytes from index `at` on by their role in JSON; six uint64.
 
-    Quotes, backslashes, the marks of structure {}[]:, line ends, other white space, and control
-    characters, line ends among them.
+    The masks are of quotes, backslashes, the marks of structure {}[]:, line ends, other white
+    space, and control characters, line ends among them.
     """
     sets = b'"', b"\\", b"{}[]:,", b"\n", b" \t\r", bytes(range(0x20))
     return tuple(_mask(data, at, members.__contains__) for members in sets)
@@ -367,7 +367,7 @@ def json_masks64(data: Any, at: int) -> Any:
 def pack_words64(
     target: Any, to: int, data: Any, at: int, case_bit: Any, words: Any, kept: Any
 ) -> Any:
-    """Write those of the 64 bytes from data[at] on that `kept` marks to target[to] and on.
+    """Write the bytes that `kept` marks among the 64 from data[at] on to target[to] and on.
 
     Bytes outside `words` become blanks, and uint8 `case_bit` is added to ASCII capitals. All of
     target[to : to + 64] may be overwritten.
@@ -403,4 +403,4 @@ def near8(columns: Any, at: int, row: int, distance: int, lanes: Any) -> Any:
 
 @compiled_as(_prefetch)
 def prefetch(data: Any, at: int) -> None:
-    """Begin to bring the cache line of data[at] (1-D, contiguous); may lie beyond its end."""
+    """Prefetch the cache line of data[at] (1-D, contiguous); `at` may lie beyond its end."""

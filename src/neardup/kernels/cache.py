@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept: read wherever they are, written where that is possible.
+"""The cache of compiled kernels: read from several folders, written to the first that allows it.
 
 Numba takes a folder only if it can be written, and refuses to start where there is none. Here, in
 this order: NUMBA_CACHE_DIR, next to this file, the user's cache, a private folder under the
@@ -7,8 +7,8 @@ nothing can be written, kernels are compiled in each process, with one warning.
 
 A kernel is known by a digest of its own source and of every kernel source that it imports, so an
 edit or an upgrade never meets old code. One process compiles a kernel while others wait for it. In
-a folder that cannot be written, code for a CPU with fewer features serves too: an image that was
-built on another machine.
+a folder that cannot be written, code for a CPU with fewer features serves too, as in an image that
+was built on another machine.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ caching: Final[Any] = numba.core.caching
 
 KERNELS: Final = Path(__file__).parent
 MOST_SECONDS: Final = 300
-"""To wait for another process that compiles the same kernel; then this one compiles it as well."""
+"""The longest wait for another process that compiles a kernel; then this one compiles it too."""
 _IMPORTED: Final = re.compile(r"^(?:from|import) neardup\.kernels\.([\w.]+)", re.MULTILINE)
 
 
@@ -60,12 +60,12 @@ class Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
 
 
 class KernelCache(caching.FunctionCache):  # type: ignore[misc]
-    """The compiled forms of one kernel, in as many folders as there are."""
+    """The compiled forms of one kernel, in all folders of the cache."""
 
     def __init__(
         self, function: Callable[..., Any], implementation: Implementation | None = None
     ) -> None:
-        """Look at no file yet."""
+        """Describe the cache of a kernel, without a look at any file."""
         self._name, self._py_func = repr(function), function
         self._impl = implementation or Implementation(function)
         self._place = int(hashlib.blake2b(self._impl.filename_base.encode()).hexdigest()[:7], 16)
@@ -74,19 +74,19 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
 
     @property
     def cache_path(self) -> str | None:
-        """The folder that is written, if there is one."""
+        """The folder to which compiled kernels are written, if there is one."""
         writable = _writable()
         return None if writable is None else str(writable)
 
     def flush(self) -> None:
-        """Forget what is kept in the folder that is written."""
+        """Forget the compiled forms in the folder that is written."""
         if self.cache_path is not None:
             self._file(Path(self.cache_path)).flush()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load compiled code without the parts for compiling, which take a quarter of a start.
 
-        What compiles (after this has given None) loads it itself.
+        A process that compiles the kernel, after None, loads those parts itself.
         """
         rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
@@ -133,7 +133,7 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
         return None
 
     def _wait_for_others(self) -> bool:
-        """Become the one process that compiles this kernel; false where none can be told."""
+        """Wait to be the one process that compiles this kernel; false where no lock was taken."""
         folder = _writable()
         if folder is None or self._locked:
             return False
@@ -155,7 +155,7 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
                 _lock(folder, self._place, free=True)
 
     def _remove_older(self, folder: Path) -> None:
-        """Beside the package there is one version of a kernel: what others left is dead."""
+        """Remove files of other versions of the kernel if the folder is that of the package."""
         if folder == KERNELS / "__pycache__":
             for path in folder.glob(f"{self._impl.kind}-*"):
                 if not path.name.startswith(self._impl.filename_base):
@@ -165,7 +165,7 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
 
 @functools.cache
 def folders() -> tuple[Path, ...]:
-    """The folders that may hold compiled kernels, the first to be asked first."""
+    """The folders that may hold compiled kernels, in the order in which they are searched."""
     return tuple(dict.fromkeys(folder for folder in _candidates() if folder.is_dir()))
 
 
@@ -192,7 +192,7 @@ def _user() -> int:
 
 
 def _private(folder: Path) -> Path:
-    """A folder that nobody else can write: what it holds is run."""
+    """The folder, if nobody else can write it, since its code is run; else the null device."""
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()
@@ -245,7 +245,7 @@ def _index(file: Any) -> dict[Any, str] | None:
 
 
 def _for_lesser_cpu(key: Any, known: dict[Any, str]) -> Any:
-    """The key of the same kernel for a CPU of which this one has all features: most of them."""
+    """The key of the same kernel for the CPU with the most features, all of which this one has."""
     signature, (triple, _, features), code = key
     ours = _enabled(features)
     fitting = [
@@ -263,9 +263,9 @@ def _enabled(features: str) -> set[str]:
 
 @functools.cache
 def digest(module: str) -> str:
-    """Stands for the source of a kernel module and of all kernel modules that it imports.
+    """A digest of the source of a kernel module and of all kernel modules that it imports.
 
-    This one is not among them: it keeps what is compiled, and changes none of it.
+    The module `cache` is left out: it stores compiled code, and changes none of it.
     """
     sources: dict[str, bytes] = {"cache": b""}
     waiting = [module]

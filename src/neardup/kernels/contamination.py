@@ -1,4 +1,4 @@
-"""Which questions stand in a document: shared features counted, phrases found.
+"""Find the questions that stand in documents, by the features they share and by phrases.
 
 Prefix filter: Chaudhuri, Ganti and Kaushik, A primitive operator for similarity joins in data
 cleaning, ICDE 2006.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 BY_SHARE: Final = 1
 BY_RUN: Final = 2
-"""Why a pair was found: bits."""
+"""The reasons for which a pair is found, as bits."""
 _HITS: Final = 192
 _SIEVE_BITS: Final = 16
 _ONE: Final = np.uint64(1)
@@ -29,7 +29,7 @@ _LOW_6: Final = np.uint64(63)
 
 
 class Lookup(NamedTuple):
-    """Numbers 0, 1, ... of hashes."""
+    """A hash table that numbers hashes 0, 1, ..."""
 
     slots: Any  # uint64, hash_table: the number + 1
     sieve: Any  # uint64, two bits for each hash, of 16: most hashes of documents are not looked up
@@ -48,7 +48,7 @@ class Shares(NamedTuple):
 
 
 class Phrases(NamedTuple):
-    """Phrases of which one is enough; each begins with its anchor, which is looked up."""
+    """Phrases, one of which makes a match; each begins with its anchor, which is looked up."""
 
     lookup: Lookup  # of anchors
     width: int  # words of an anchor
@@ -114,7 +114,7 @@ def _mark_shared(
 
 @inner
 def _shared_with(question: int, shares: Shares, round_: int, seen: Any) -> int:
-    """How many features of a question the document of this round has."""
+    """Count the features of a question that the document of this round has."""
     features, count = shares.features, np.int64(0)
     for at in range(shares.starts[question], shares.starts[question + 1]):
         count += seen[features[at]] == round_
@@ -125,7 +125,7 @@ def _shared_with(question: int, shares: Shares, round_: int, seen: Any) -> int:
 def _note(
     hits: Any, used: int, document: int, question: int, why: int, round_: int, of: Any
 ) -> int:
-    """Append a pair that was found; a pair that this round has found gets one more reason.
+    """Append a pair and its reason, or add the reason to a pair of this round.
 
     of[question] is the place of its last pair in `hits`, of[questions + question] its round.
     """
@@ -150,9 +150,9 @@ def _hash_of(tokens: Any, at: int, width: int, hasher: Any) -> Any:
 def _run_begins(
     tokens: Any, at: int, count: int, width: int, shares: Shares, hasher: Any
 ) -> tuple[int, int]:
-    """Where runs of `width` words may begin that questions have and that hold the feature `at`.
+    """The range in which runs of `width` words that hold the feature `at` may begin.
 
-    All features of such a run are features of questions.
+    All features of a run that questions have are features of questions.
     """
     spare = width - shares.width
     begin = end = at
@@ -194,7 +194,7 @@ def search_block(
     """Find every question in the documents data[offsets[i]:offsets[i + 1]].
 
     A document and a question that share `least` features or more share one of the question's
-    prefix, which is all of its features but `least` - 1: so what is keyed there is enough.
+    prefix, which is all of its features but `least` - 1: so the keys of prefixes are enough.
     A run of w words that both have holds w - 2 features in a row, of which one is at a multiple of
     w - 2: so only these are looked up to find it.
 
@@ -206,7 +206,7 @@ def search_block(
         phrases: A tuple of three Phrases.
         scratch: int64 (features + 3 * questions,), of this thread; 0 before the first call.
         documents: int64 (features,), increased by the documents that have each; or empty.
-        round_: Above that of each document that was searched with this scratch.
+        round_: Above the round of each document that was searched with this scratch before.
 
     Returns:
         int64 (3 * pairs,): document, question, and BY_SHARE, BY_RUN or both, of each.

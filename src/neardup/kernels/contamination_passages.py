@@ -1,4 +1,4 @@
-"""Where questions that were found stand in documents, and how much of them: passages marked.
+"""Mark the passages of documents in which matching questions stand, and how much of them.
 
 Maximal scoring segments: Ruzzo and Tompa, A linear time algorithm for finding all maximal scoring
 subsequences, ISMB 1999.
@@ -39,7 +39,7 @@ class QuestionArrays(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """What is said of pairs; values of each lie where its row of `places` says."""
+    """The figures and marks of pairs; values of a pair lie where its row of `places` says."""
 
     figures: Any  # int64 (pairs, 3): features that both have, longest run, passages
     shared: Any  # uint64, by places[:, 0]: the features that both have
@@ -87,7 +87,7 @@ def longest_common_run(one: Any, other: Any, covered: Any, least: int, marked: A
 
 @kernel
 def covered_words(hashes: Any, features: Any, width: int) -> Any:
-    """Which words of a document lie in a run that is a feature of a question.
+    """Mark the words of a document that lie in a run that is a feature of a question.
 
     Args:
         hashes: uint64, of every run of `width` words of the document.
@@ -113,7 +113,7 @@ def covered_words(hashes: Any, features: Any, width: int) -> Any:
 
 @making
 def _covered_pairs(words: Any, pair: Any) -> Any:
-    """As `covered_words`, of a question of two words."""
+    """As `covered_words`, for a question of two words."""
     covered, shared = np.zeros(words.size, np.bool_), np.zeros(1, np.bool_)
     for at in range(words.size - 1):
         if words[at] == pair[0] and words[at + 1] == pair[1]:
@@ -125,7 +125,8 @@ def _covered_pairs(words: Any, pair: Any) -> Any:
 def maximal_segments(covered: Any) -> Any:
     """All maximal scoring segments, where a covered word scores 1 and another one -1; O(words).
 
-    Each is longer on its own than with whatever could be added or left out; no two meet.
+    Every proper part of a segment scores less, and no larger segment has this property; no two
+    meet.
 
     Args:
         covered: bool, one a word.
@@ -166,7 +167,7 @@ def _meets(
     least: int,
     questions: QuestionArrays,
 ) -> bool:
-    """Whether a passage alone would be found: its words and features, and those of a question."""
+    """Whether a passage of these words and features would match a question by itself."""
     if questions.by_share and own.size >= questions.width and features.size >= least:
         _, shared = covered_words(features, own_features, questions.width)
         if np.sum(shared) >= least:
@@ -192,8 +193,8 @@ def _passages_of(
 ) -> Any:
     """The passages of a question as ranges of words, int64 (passages, 2): the best one first.
 
-    That is the densest one; of what only the run rule finds, the one around the longest run. Others
-    follow by their scores, if they are enough by themselves.
+    The best one is the densest or, where only the run rule finds the question, the one around the
+    longest run. Others follow by their scores, if they would match by themselves.
     """
     begins, ends, scores = maximal_segments(covered)
     best = np.int64(-1)
@@ -228,7 +229,7 @@ def _passages_of(
 
 @inner
 def _count_points(data: Any, begin: int, end: int) -> int:
-    """Code points of UTF-8: the bytes that continue none."""
+    """Count the code points of UTF-8 text: the bytes that continue no character."""
     count = np.int64(0)
     for at in range(begin, end):
         count += data[at] & 0xC0 != 0x80

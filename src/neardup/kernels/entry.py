@@ -1,4 +1,4 @@
-"""Call a kernel for a microsecond of work: its types are said once, not found out in each call."""
+"""Calls of kernels that take microseconds: types are named once, not looked up at each call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["entry_point", "short_kernel"]
 def short_kernel(function: Callable[..., Any]) -> Any:
     """A kernel that keeps Python's lock, for work of microseconds: other threads wait for it.
 
-    A thread that lets them go on waits in its turn, up to 5 ms, for each of them that does not.
+    A thread that releases the lock waits, up to 5 ms, for each thread that takes and keeps it.
     """
     compiled: Any = njit(function)
     if not config.DISABLE_JIT:  # type: ignore[attr-defined]

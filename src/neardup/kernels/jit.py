@@ -1,4 +1,4 @@
-"""The ways in which kernels are compiled: called from Python, or from kernels only."""
+"""Decorators that compile kernels: for calls from Python, or from other kernels only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 LINKED: Final = ("0.68.",)
-"""Versions of Numba that `linked` and `passes` were tried with; others compile as for everybody."""
+"""Versions of Numba that `linked` and `passes` were tested with; others compile the usual way."""
 
 _USES_LINKED: Final = __version__.startswith(LINKED) and not config.DISABLE_JIT  # type: ignore[attr-defined]
 
@@ -27,7 +27,7 @@ def _lighter() -> dict[str, Any]:
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Called from Python; may allocate. Compiled once a machine: see `cache`."""
+    """Compile a function that Python calls, once a machine: see `cache`. It may allocate."""
     compiled: Any = njit(nogil=True, **_lighter())(function)
     if not config.DISABLE_JIT:  # type: ignore[attr-defined]
         compiled._cache = KernelCache(function)  # noqa: SLF001 - as its enable_caching does
@@ -45,9 +45,11 @@ def _called_by_kernels(**options: bool) -> Callable[[Callable[..., Any]], Any]:
 
 
 inner: Final = _called_by_kernels(_nrt=False)
-"""Called from kernels only; must not allocate. Compiled without reference counts, which would cost
-an atomic operation for every array that a loop touches or passes on (measured: 3 times slower), and
-without the wrappers that Python would need."""
+"""The decorator of functions that only kernels call and that must not allocate.
+
+They are compiled without reference counts, which would cost an atomic operation for every array
+that a loop touches or passes on (measured: 3 times slower), and without the wrappers that Python
+would need."""
 
 
 inlined: Final = _called_by_kernels(_nrt=False, forceinline=True)
@@ -55,7 +57,7 @@ inlined: Final = _called_by_kernels(_nrt=False, forceinline=True)
 
 
 def general(function: Callable[..., Any]) -> Any:
-    """As `inner`, compiled once for all numbers that callers pass as such: columns of a table."""
+    """As `inner`, compiled once for all literal numbers that callers pass, such as columns."""
     compiled = inner(function)
     if not _USES_LINKED:
         return compiled
@@ -65,7 +67,7 @@ def general(function: Callable[..., Any]) -> Any:
 
 
 making: Final = _called_by_kernels()
-"""Called from kernels only; may make arrays, which `inner` must not."""
+"""The decorator of functions that only kernels call and that may make arrays, unlike `inner`."""
 
 
 @inner
@@ -77,6 +79,6 @@ def fill(array: Any, begin: int, end: int, value: Any) -> None:
 
 @inner
 def move(source: Any, count: int, target: Any) -> None:
-    """Copy the first `count` elements; as a slice assignment it would take seconds to compile."""
+    """Copy source[:count] to `target`; as a slice assignment it would take seconds to compile."""
     for i in range(count):
         target[i] = source[i]

@@ -1,4 +1,4 @@
-"""Functions that only kernels call are compiled as far as they are linked into these, no further.
+"""Compile functions that only kernels call just as far as is needed to link them into kernels.
 
 Numba optimises each function by itself and makes machine code of it, as if Python called it; then
 it does the same to each caller, with all that the caller links. For these functions that is lost:
@@ -53,19 +53,19 @@ class _Library(codegen.JITCodeLibrary):  # type: ignore[misc]
         return _NO_CODE
 
     def _optimize_final_module(self) -> None:
-        """Leave it to the kernel that links it."""
+        """Do nothing: code is optimised with the kernel that links it."""
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
         self._finalized = True
 
     def serialize_using_object_code(self) -> tuple[str, bytes]:
-        """Give what can be linked: there is no object code."""
+        """The name and the bitcode, which can be linked, since there is no object code."""
         return self.name, self._final_module.as_bitcode()
 
     @classmethod
     def read(cls, generator: Any, name: str, bitcode: bytes) -> _Library:
-        """Make the library that `serialize_using_object_code` gave."""
+        """Make a library from the results of `serialize_using_object_code`."""
         library = cls(generator, name)
         library._final_module = llvmlite.binding.parse_bitcode(bitcode)
         library._finalize_final_module()
@@ -74,7 +74,7 @@ class _Library(codegen.JITCodeLibrary):  # type: ignore[misc]
 
 @machinery.register_pass(mutates_CFG=True, analysis_only=False)
 class _LinkedLowering(typed_passes.NativeLowering):  # type: ignore[misc]
-    """As Numba's own last pass, into a `_Library`."""
+    """Numba's own lowering pass, but into a `_Library`."""
 
     _name = "linked_lowering"
 
@@ -149,11 +149,10 @@ def linked(function: Callable[..., Any], options: Mapping[str, bool]) -> Any:
 
 
 def without_literals(compiled: Any) -> Any:
-    """Let a function have one form for all numbers that stand in the source of its callers.
+    """Compile a function once for all literal numbers in the source of its callers.
 
     By default it has a form for each. That matters where a loop runs a constant number of times:
-    fingerprints
-    took a sixth longer without.
+    fingerprints took a sixth longer without.
     """
     form_for = compiled.get_call_template
     compiled.get_call_template = lambda given, named: form_for(

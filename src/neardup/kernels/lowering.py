@@ -1,4 +1,4 @@
-"""What Numba hands to an intrinsic while it compiles; import the names under TYPE_CHECKING."""
+"""Types of what Numba hands to an intrinsic while it compiles; import them under TYPE_CHECKING."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 Most of a first start is Numba's own Python: passes that find nothing to do (kernels have no
 closures, no generators, no parallel loops), an analysis of all variables after each of them, and
-what the same operators give for the same types. All of that is left out; the code that comes of it
-is the same (decision 0024).
+what the same operators give for the same types. All of that is left out; the compiled code is the
+same (decision 0024).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class KernelCompiler(compiler.CompilerBase):  # type: ignore[misc]
     LOWERING: Any = typed.NativeLowering
 
     def define_pipelines(self) -> list[Any]:
-        """Give the one list of passes."""
+        """The one list of passes."""
         passes = _Passes("kernel")
         for each in (
             untyped.TranslateByteCode,
@@ -71,7 +71,7 @@ class KernelCompiler(compiler.CompilerBase):  # type: ignore[misc]
 
 
 class _Passes(machinery.PassManager):  # type: ignore[misc]
-    """Runs passes one after the other; each analyses for itself what it looks at."""
+    """A manager that runs passes one after the other; each makes its own analysis."""
 
     def _runPass(self, index: int, each: Any, state: Any) -> None:  # noqa: ARG002, N802 - Numba's
         each.analysis = self._analysis
@@ -80,9 +80,9 @@ class _Passes(machinery.PassManager):  # type: ignore[misc]
 
 @contextmanager
 def _functions_resolved_once() -> Iterator[None]:
-    """Let Numba look up what a function of its own gives for plain types once in a process.
+    """Let Numba resolve each of its own functions for plain types once in a process.
 
-    Whoever compiles has Numba's lock, so no other thread meets what is changed here.
+    A thread that compiles holds Numba's lock, so no other thread meets the change.
     """
     if _OWN in vars(_Context):  # for a function that calls this one
         yield

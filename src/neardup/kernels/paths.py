@@ -1,7 +1,7 @@
 """Shortest paths of matches from kept documents outwards, by shared features and by distance.
 
-Documents that are not reached yet are under their keys, each named together with its transitive
-group, so that groups never meet. Who is reached leaves the names. So no list of pairs is made.
+Documents that are not reached yet are listed under names. A name stands for a key and a transitive
+group, so groups never meet. A document that is reached leaves its names. No list of pairs is made.
 
 By distance the keys are blocks of bits: two rows within k bits of each other agree in one of k + 1
 blocks, and each row goes on to the nearest of those one step before it. By features they are the
@@ -33,7 +33,7 @@ _SPREAD: Final = np.uint64(0xD6E8FEB86659FD93)
 
 
 class Unreached(NamedTuple):
-    """Documents under names."""
+    """Documents that are not reached yet, listed under names."""
 
     names: Any  # uint64 (r,), ascending
     begins: Any  # int64 (r,): those of a name are documents[begins[r]:ends[r]]
@@ -42,14 +42,14 @@ class Unreached(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """The documents that are reached, level by level."""
+    """The documents that have been reached, level by level."""
 
     documents: Any  # int64, as long as there may be
     state: Any  # int64 (3,), initially 0: FRONT, LEVEL, BACK
 
 
 def under_names(names: Any, documents: Int64s) -> tuple[Unreached, Any]:
-    """Put documents (int64 (k,)) under names (uint64 (k,)); and the order in which they are."""
+    """List documents (int64 (k,)) under names (uint64 (k,)); returns the order of the names too."""
     order = np.argsort(names)
     names = names[order]
     begins = np.flatnonzero(np.append(True, names[1:] != names[:-1]))
@@ -126,7 +126,7 @@ def name_blocks(numbers: Int64s, rows: Rows) -> Any:
 
 @inner
 def _reach_near(x: int, rows: Rows, limit: int, unreached: Unreached, queue: Queue) -> None:
-    """Reach what is within the limit of row x; of a level the nearest, first row stays the next."""
+    """Reach the rows within the limit of x; a row keeps its nearest, then first row of a level."""
     codes, steps, apart, documents = rows.codes, rows.steps, rows.apart, unreached.documents
     for block in range(len(rows.masks)):
         run = run_of(unreached, _block_name(rows, x, block))
@@ -158,7 +158,7 @@ def _reach_near(x: int, rows: Rows, limit: int, unreached: Unreached, queue: Que
 
 @kernel
 def reach_rows(rows: Rows, limit: int, unreached: Unreached, queue: Queue, most: int) -> bool:
-    """Reach what is within the limit of the next `most` rows of the queue, level by level.
+    """Reach the rows within the limit of the next `most` rows of the queue, level by level.
 
     Args:
         rows: Rows, written.
@@ -217,7 +217,7 @@ def _reach_similar(
     x: int, first: int, last: int, keys: Keys, sets: Sets, condition: Condition, meeting: Meeting,
     paths: Paths,
 ) -> None:  # fmt: skip
-    """Reach what matches x, which has the keys first..last-1."""
+    """Reach the documents that match x, whose keys are first..last-1."""
     begin, end = sets.offsets[x], sets.offsets[x + 1]
     smallest, largest = sizes_near(end - begin, condition)
     unreached, befores, members = meeting.unreached, meeting.before, paths.members
@@ -275,7 +275,7 @@ def name_keys(keys: Uint64s, documents: Int64s, group: Int64s) -> Any:
 def first_steps(
     documents: Int64s, keys: Keys, sets: Sets, condition: Condition, meeting: Meeting, paths: Paths
 ) -> None:
-    """Reach what matches documents that are one step from their kept ones; it goes to the queue.
+    """Reach the matches of documents that are one step from their kept ones, and queue them.
 
     Args:
         documents: int64 (m,): ascending, so that the first match is that of the lowest number.
@@ -295,7 +295,7 @@ def further_steps(
     documents: Int64s, keys: Keys, sets: Sets, condition: Condition, meeting: Meeting, paths: Paths,
     most: int,
 ) -> bool:  # fmt: skip
-    """Reach what matches the next `most` documents of the queue, level by level.
+    """Reach the matches of the next `most` documents of the queue, level by level.
 
     Args:
         documents: int64 (m,): ascending, all that the queue may have.

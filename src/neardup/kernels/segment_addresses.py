@@ -1,6 +1,6 @@
-"""Arrays by where they are: those of many segments in one argument, which costs one unboxing.
+"""Arrays by address: those of many segments are one argument, which costs one unboxing.
 
-Whoever passes an address keeps the array until the kernel returns.
+The caller keeps each array alive until the kernel returns.
 """
 
 from __future__ import annotations
@@ -97,10 +97,10 @@ def float64s(address: int, size: int) -> Any:
 
 
 def addresses_of(arrays: list[tuple[Any, Any]]) -> Any:
-    """Where arrays are, one after the other: int64, address and size of each.
+    """The address and the size of each array, one array after the other; int64.
 
     Args:
-        arrays: Each, and the type that a kernel takes it for.
+        arrays: Pairs of an array and the type that a kernel takes it for.
 
     Raises:
         TypeError: If one has another type, or is not contiguous.

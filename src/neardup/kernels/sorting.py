@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from neardup.kernels.array_types import Uint64s
 
 _FEW: Final = 8
-"""So many and fewer are sorted by insertion alone."""
+"""The largest number of values that are sorted by insertion alone."""
 _CROWDED: Final = np.uint64(32)
 """The hashes of one place that show an uneven spread; a power of two."""
 _ZERO: Final = np.uint64(0)
@@ -92,7 +92,7 @@ def sort_hashes(values: Uint64s, begin: int, end: int, places: Uint64s, spare: U
 
 @inner
 def drop_repeats(values: Any, begin: int, end: int, to: int) -> int:
-    """Move the different ones of the ascending values[begin:end] to `to`; where they end then."""
+    """Move the distinct ones of the ascending values[begin:end] to `to`; returns where they end."""
     first = to
     for at in range(begin, end):
         value = values[at]
@@ -104,7 +104,7 @@ def drop_repeats(values: Any, begin: int, end: int, to: int) -> int:
 
 @inner
 def first_from(values: Any, low: int, high: int, value: Any) -> int:
-    """The first place from `low` to `high` whose value is not less; ascending values."""
+    """The first place from `low` to `high` of ascending values that is not below `value`."""
     while low < high:
         middle = (low + high) >> 1
         if values[middle] < value:

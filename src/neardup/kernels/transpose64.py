@@ -1,6 +1,6 @@
-"""Turn eight squares of 64 x 64 bits over their diagonals at a time (Hacker's Delight, 7-3).
+"""Transpose eight 64 x 64 bit matrices at a time (Hacker's Delight, 7-3).
 
-Eight squares are uint64 (512,): row i of square `lane` is word 8 * i + lane. So each step is one of
+Eight matrices are uint64 (512,): row i of matrix `lane` is word 8 * i + lane. So each step works on
 vectors: a cache line, and one vector of AVX-512, two of AVX2 and four of NEON.
 """
 
@@ -25,7 +25,7 @@ VECTOR = ir.VectorType(ir.IntType(64), LANES)
 
 
 def vector_at(context: Context, builder: Builder, array_type: Any, array: Any, at: Any) -> Any:
-    """Inside an intrinsic: where 8 words from array[at] on are."""
+    """A pointer to the 8 words from array[at] on, inside an intrinsic."""
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [at]), VECTOR.as_pointer())
 
@@ -79,7 +79,7 @@ def exchange8(matrices: Any, at: int, other: int, shift: Any, mask: Any) -> None
 
 @inner
 def turn(matrices: Uint64s) -> None:
-    """Turn eight squares in place: bit i of row j is bit j of row i."""
+    """Transpose eight matrices in place: bit i of row j becomes bit j of row i."""
     half = np.int64(32)
     mask = np.uint64(0xFFFFFFFF)
     # Each round exchanges bits that are `half` apart, so after 32, 16, ... 1 each is in its place.
@@ -99,7 +99,7 @@ BLOCK_ROWS = 64 * LANES
 def _load_matrices(
     words: Uint64s, width: int, w: int, first: int, count: int, matrices: Uint64s
 ) -> None:
-    """Bring word w of 512 rows from `first` on to eight squares; those from `count` on are 0."""
+    """Copy word w of 512 rows from `first` on to eight matrices; rows from `count` on are 0."""
     for lane in range(LANES):
         low = first + 64 * lane
         square_rows = min(max(count - low, 0), 64)

@@ -1,4 +1,4 @@
-"""What the parsers of text formats share: quoted stretches, the next marked byte, copying."""
+"""Steps that the parsers of text formats share: quoted stretches, the next marked byte, copying."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def between_quotes(quotes: np.uint64, inside: np.uint64) -> Any:
 
 @inlined
 def carried(between: np.uint64) -> Any:
-    """What `between_quotes` needs for the next 64 bytes; uint64."""
+    """The value of `inside` that `between_quotes` needs for the next 64 bytes; uint64."""
     return _ALL if between >> _LOW_6 else np.uint64(0)
 
 
 @inner
 def load_tail(data: Bytes, begin: int, tail: Bytes) -> None:
-    """Copy what is left of the data, less than 64 bytes, and blanks behind it to `tail`."""
+    """Copy the rest of the data, less than 64 bytes, to `tail`, with blanks behind it."""
     fill(tail, 0, 64, _BLANK)
     for i in range(begin, data.size):
         tail[i - begin] = data[i]

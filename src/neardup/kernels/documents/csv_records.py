@@ -4,7 +4,7 @@ A quote opens or closes a quoted stretch, and a doubled one does both, so the ma
 delimiters and line ends that have an even number of quotes before them (RFC 4180; found as in
 Langdale and Lemire, Parsing gigabytes of JSON per second, VLDB Journal 2019). That is right for
 fields that are quoted as a whole or not at all, with quotes inside doubled; every field is checked
-for it, and whatever else there is, is left to a complete parser.
+for it, and any other form is left to a complete parser.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ONE: Final = np.uint64(1)
 
 
 class Marked(NamedTuple):
-    """What `find_marks` wrote."""
+    """Arrays that `find_marks` has written."""
 
     marks: Any  # int32
     quotes: Any  # uint64
@@ -42,7 +42,7 @@ class Marked(NamedTuple):
 
 
 class Records(NamedTuple):
-    """Room for what `walk_marks` finds: of m lines, and of F fields."""
+    """Arrays for the results of `walk_marks` in m lines, for F fields."""
 
     ends: Any  # int64 (m,): the byte behind each record or blank line
     accepted: Any  # bool (m,): False for blank lines
@@ -133,7 +133,7 @@ def walk_marks(
 
     Args:
         data: uint8 (n,), as for `find_marks`.
-        marked: From there.
+        marked: Marks, from `find_marks`.
         count: Marks.
         width: Fields of a record.
         columns: int64 (F,), which fields.

@@ -4,8 +4,8 @@ First the marks are found: quotes that no backslash escapes, and outside strings
 ends and where numbers and literals begin (Langdale and Lemire, Parsing gigabytes of JSON per
 second, VLDB Journal 2019). Then a machine with one state walks over them. It knows the grammar of
 RFC 8259, but gives up on what is rare (a wanted key twice, nesting below 60 levels, very long
-numbers, bad lines), which is left to a complete parser: what is accepted is accepted by that too,
-and has the same meaning there.
+numbers, bad lines), which is left to a complete parser: that parser accepts all that this one
+accepts, with the same meaning.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from neardup.kernels.array_types import Bytes, Int32s, Int64s, Offsets, Uint64s
 
 STRING, INTEGER, FRACTION, BOOLEAN, NULL = 1, 2, 4, 8, 16
-"""Kinds of values, to be added; an INTEGER is written as it prints and fits 63 bits."""
+"""Kinds of values, as bits to be added; an INTEGER is written as it prints and fits 63 bits."""
 
 _GIVEN_UP: Final = -1
 _QUOTE, _BACKSLASH, _NEWLINE = ord('"'), ord("\\"), ord("\n")
@@ -50,7 +50,7 @@ _LOW_6: Final = np.uint64(63)
 
 
 class FieldRule(NamedTuple):
-    """The F fields that are wanted."""
+    """The F fields to read, and the kinds of value that each may have."""
 
     names: Any  # uint8, their keys, one after the other
     name_ends: Any  # int64 (F,), where each ends
@@ -131,7 +131,7 @@ def _is_digit(byte: int) -> bool:
 
 @inner
 def _digits(data: Bytes, at: int) -> int:
-    """Where the digits from `at` on end."""
+    """The index behind the digits from `at` on."""
     while at < data.size and _is_digit(data[at]):
         at += 1
     return at
@@ -197,7 +197,7 @@ def _ends_scalar(data: Bytes, at: int) -> bool:
 
 @inner
 def _fields_of(data: Bytes, begin: int, end: int, names: Bytes, name_ends: Int64s) -> int:
-    """Which wanted fields have this key, a bit for each."""
+    """The fields to read that have this key, a bit for each."""
     fields, start = 0, 0
     for field in range(name_ends.size):
         if name_ends[field] - start == end - begin:

@@ -24,7 +24,7 @@ XXH3, XXH64, FNV1, FNV1A, FNV1A32, MURMUR3, MURMUR3_32 = 0, 1, 2, 3, 4, 5, 6
 JENKINS, ONE_AT_A_TIME, SIPHASH, CRC32, PHASH2 = 7, 8, 9, 10, 11
 
 SPREAD: Final = 16
-"""Beside a code: spread a hash of 32 bits over 64."""
+"""Added to the code of a hash of 32 bits, it spreads the hash over 64."""
 
 _M32: Final = np.uint64(0xFFFFFFFF)
 _BYTE: Final = np.uint64(0xFF)
@@ -344,7 +344,8 @@ def hash_bytes(
 ) -> Any:  # fmt: skip
     """Hash `size` bytes of the uint8 array `data` from index `at` on; uint64, or 32 bits in one.
 
-    One function: each that passes a dozen hashes on is compiled with all of them in it.
+    All kinds are one function, since each function that passes a dozen hashes on is compiled with
+    all of them in it.
 
     Args:
         kind: XXH3 to PHASH2, to which SPREAD may be added.

@@ -1,7 +1,7 @@
-"""How much room the tokens of a text take: by its length if it is short, counted if it is long.
+"""The capacity that the tokens of a text need: by its length if it is short, else by a count.
 
-By its length alone each byte takes room for the most that a byte could become, some 300 bytes of
-address space. A long text is read once before: its tokens take a tenth or less of that.
+By length alone each byte reserves the most that a byte can become, some 300 bytes of address space.
+A long text is read once beforehand: its tokens take a tenth of that, or less.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from neardup.kernels.features.token_arguments import Cutting
 
 LONG_BYTES: Final = 1 << 20
-"""Texts above this are counted."""
+"""The tokens of texts longer than this number of bytes are counted."""
 
 _FOLDED_POINTS: Final = 3
-"""Code points that folding the case of one gives, at most."""
+"""The most code points that folding the case of one gives."""
 _POINT_BYTES: Final = 4
 _LANES: Final = 64
 _LAST_LANE: Final = np.uint64(_LANES - 1)
@@ -45,7 +45,7 @@ _NONE, _ONE = np.uint64(0), np.uint64(1)
 
 @inlined
 def _counted(kind: int, chars: bool, goes_on: np.uint64) -> tuple[int, Any]:
-    """Tokens that begin with a character, and whether a letter behind it would continue one."""
+    """The number of tokens that a character begins, and whether a next letter continues one."""
     if chars:
         return 1, goes_on
     if kind == IGNORED or kind == EXTEND:  # membership compiles to a search
@@ -56,7 +56,7 @@ def _counted(kind: int, chars: bool, goes_on: np.uint64) -> tuple[int, Any]:
 
 @inner
 def counted_capacity(data: Bytes, begin: int, end: int, cutting: Cutting) -> Capacity:
-    """What data[begin:end] takes, or somewhat more; O(bytes). Arguments as for `tokenise`."""
+    """The capacity that data[begin:end] needs, or more; O(bytes). Arguments as for `tokenise`."""
     tables, chars = cutting.tables, cutting.chars
     index, blocks, pool = tables.index, tables.blocks, tables.pool
     at, last, tokens, nbytes = begin, begin, np.int64(0), np.int64(0)
@@ -101,7 +101,7 @@ def counted_capacity(data: Bytes, begin: int, end: int, cutting: Cutting) -> Cap
 
 @inner
 def capacity_for(data: Bytes, offsets: Offsets, cutting: Cutting) -> Capacity:
-    """Room for each of the texts data[offsets[i]:offsets[i + 1]]."""
+    """The capacity that is enough for each of the texts data[offsets[i]:offsets[i + 1]]."""
     short = np.int64(0)
     tokens, nbytes, points = np.int64(0), np.int64(0), np.int64(0)
     for i in range(offsets.size - 1):

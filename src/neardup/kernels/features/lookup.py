@@ -1,4 +1,4 @@
-"""Tables of features and the sieve before them: is it there, and with which value."""
+"""Hash tables of features with their values, and a sieve that rules out most other features."""
 
 from __future__ import annotations
 

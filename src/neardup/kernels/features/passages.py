@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from neardup.kernels.features.token_arguments import Cutting
 
 SEEDS: Final = (0, 0x9E3779B97F4A7C15)
-"""Of the two halves of 128 bits."""
+"""Seeds of the two halves of 128 bits."""
 _LF: Final = 0x0A
 _FF: Final = 0x0C
 _CR: Final = 0x0D
@@ -28,7 +28,7 @@ _PS: Final = 0x2029
 
 @inlined
 def _is_white(cp: int) -> bool:
-    """Unicode's White_Space."""
+    """Whether a code point has Unicode's property White_Space."""
     if cp < 0x80:
         return cp == 0x20 or 0x09 <= cp <= 0x0D
     return (

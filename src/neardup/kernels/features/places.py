@@ -1,4 +1,4 @@
-"""Where the words of a text stand in it, and their hashes: what marks a passage takes."""
+"""The places of words in their text, and hashes of the words, by which passages are marked."""
 
 from __future__ import annotations
 

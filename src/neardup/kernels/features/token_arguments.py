@@ -1,4 +1,4 @@
-"""What the kernels that cut and hash texts are given, in groups."""
+"""Groups of arguments of the kernels that cut and hash texts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Cutting(NamedTuple):
-    """How texts are cut in features."""
+    """How texts are cut into features."""
 
     tables: Any  # neardup.features.unicode.UnicodeTables of the normal form and folding
     case_bit: Any  # uint8: 0x20 to fold case, else 0
@@ -16,7 +16,7 @@ class Cutting(NamedTuple):
 
 
 class Capacity(NamedTuple):
-    """What the tokens of a text take, at most."""
+    """The most elements that the tokens of a text need in each array."""
 
     tokens: int
     nbytes: int  # of normalised text, joiners included

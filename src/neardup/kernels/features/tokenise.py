@@ -62,7 +62,7 @@ _UNKNOWN: Final = np.int64(-1)
 
 
 def plain_tokens(capacity: Capacity) -> Tokens:
-    """Make what the tokens of a text take that needs so much; for Python."""
+    """Make arrays for the tokens of a text that needs this capacity; called from Python."""
     points = np.empty(capacity.points + SLACK, np.uint32)
     return Tokens(
         np.empty(capacity.nbytes + SLACK, np.uint8),
@@ -73,12 +73,12 @@ def plain_tokens(capacity: Capacity) -> Tokens:
 
 
 made_tokens: Final[Any] = making(plain_tokens)
-"""As `plain_tokens`, for kernels."""
+"""As `plain_tokens`, called from kernels."""
 
 
 @making
 def scratch_tokens(longest: int) -> Tokens:
-    """Make what the tokens of any texts of up to `longest` bytes take."""
+    """Make arrays for the tokens of any text of up to `longest` bytes."""
     return made_tokens(
         Capacity(TOKEN_RATIO * longest, BUFFER_RATIO * longest, SEGMENT_RATIO * longest)
     )
@@ -243,7 +243,7 @@ def _emit_unspaced(
 def _before_last(
     data: Bytes, begin: int, at: int, starts: Offsets, to: int, count: int, state: int
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Where the last character began, and what was written before it; if in a token, as it is."""
+    """The index of the last character, and index, count and state of the output before it."""
     last = at - 1
     while last > begin and data[last] & 0xC0 == 0x80:
         last -= 1
@@ -259,7 +259,7 @@ def _emit_segment(
     data: Bytes, at: int, end: int, cutting: Cutting, tokens: Tokens, to: int, count: int,
     state: int,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Normalise and write one character and all slow ones behind it; first comes the new index."""
+    """Normalise and write a character and all slow ones behind it; returns the new index first."""
     tables, points, classes = cutting.tables, tokens.points, tokens.classes
     size = np.int64(0)
     first = True
@@ -283,7 +283,7 @@ def _emit_segment(
 
 @inner
 def tokenise(data: Bytes, begin: int, end: int, cutting: Cutting, tokens: Tokens) -> int:
-    """Cut data[begin:end] in tokens; returns how many there are.
+    """Cut data[begin:end] into tokens; returns how many there are.
 
     Args:
         data: uint8, UTF-8; may be read-only. Up to 80 bytes behind `end` may be read, never

@@ -183,7 +183,7 @@ def seeded_secret(seed: np.uint64) -> Any:
 
 @making
 def hasher_of(seed: np.uint64) -> Hasher:
-    """XXH3 with this uint64 seed."""
+    """Make the Hasher of this uint64 seed."""
     return Hasher(seed, seeded_secret(seed), np.empty(SCRATCH, np.uint64))
 
 
@@ -257,7 +257,7 @@ def xxh3_runs(
     """Write the hash of data[starts[i] : starts[i + width] - gap] to hashes[i], first <= i < last.
 
     Runs are hashed in the order of their size class: half of all shingles are longer than 16 bytes,
-    and a branch that cannot be foreseen takes longer than the hash.
+    and a branch that cannot be predicted takes longer than the hash.
 
     Args:
         data: uint8, may be read-only.

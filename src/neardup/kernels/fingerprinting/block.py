@@ -34,7 +34,7 @@ def _plain_work(
     capacity: Capacity, tokens: Tokens, hashers: tuple[Hasher, Hasher], features: int,
     folding: Folding, weighing: Weighing, kind: Any,
 ) -> Work:  # fmt: skip
-    """Working memory for texts that take so much, around that for their tokens."""
+    """Working memory for texts that need this capacity, with `tokens` as a part of it."""
     most = capacity.tokens + SLACK
     cells, weighed = 2, 0 if weighing is None else most
     while cells < 2 * most:
@@ -64,9 +64,9 @@ _made_work: Final[Any] = making(_plain_work)
 def work_for(
     longest: int, features: int, folding: Folding, weighing: Weighing | None, kind: Any
 ) -> Work:
-    """Make what `fingerprint_block` uses for texts of up to `longest` bytes.
+    """Make the working memory of `fingerprint_block` for texts of up to `longest` bytes.
 
-    Memory is taken up as far as texts reach into it.
+    Physical memory is used only as far as texts reach into it.
 
     Args:
         longest: Bytes.
@@ -89,7 +89,7 @@ def work_for(
 def _larger_work(
     capacity: Capacity, features: int, folding: Folding, weighing: Weighing, kind: Any
 ) -> Work:
-    """As `work_for`, for what a kernel has counted."""
+    """As `work_for`, in a kernel, for a capacity that it has counted."""
     hasher = hasher_of(folding.seed)
     hashers = hasher, hasher if kind is None else hasher_of(np.uint64(0))
     tokens = made_tokens(capacity)
@@ -112,7 +112,7 @@ def _fold_plain(
 ) -> int:
     """As `fold_weighed`, where all features count and none has a weight of its own.
 
-    Always compiled into the kernel: passing its arguments on takes a fifth of a short text.
+    Always inlined: passing its arguments on takes a fifth of the time of a short text.
     """
     hashes, by_count, count = work.hashes, folding.weight == COUNT, np.int64(0)
     if tokens:

@@ -1,4 +1,4 @@
-"""What the kernel that fingerprints texts is given, in groups."""
+"""Groups of arguments of the kernel that fingerprints texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Folding(NamedTuple):
 
 
 class Weighing(NamedTuple):
-    """What leaves out features, or gives them a weight of their own."""
+    """Tables and limits that leave features out, or give each a weight of its own."""
 
     stops: Any  # hash_table of the hashes of the stop words; empty where there are none
     table: Any  # hash_table of the units of inverse document frequency, for TFIDF

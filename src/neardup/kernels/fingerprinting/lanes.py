@@ -1,4 +1,4 @@
-"""Add weights to 64 sums at a time: what the weighted fold spends its time on."""
+"""Add weights to 64 sums at a time, which is where the weighted fold spends its time."""
 
 from __future__ import annotations
 

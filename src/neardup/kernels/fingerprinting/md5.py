@@ -24,7 +24,7 @@ WINDOW: Final = 16
 """Bytes of the longest window: 4 characters of UTF-8."""
 _WORDS_AT: Final = 1 + PLANES + LANES
 _FIXED: Final = _WORDS_AT + 8 * LANES
-"""Where in the room of `fold_windows` the words begin and end."""
+"""Where the words begin and end in the working memory of `fold_windows`."""
 
 
 def _kept() -> Any:
@@ -43,7 +43,7 @@ _M32: Final = np.uint64(0xFFFFFFFF)
 
 @inner
 def _swapped(value: Any) -> Any:
-    """Turn the byte order round in both halves: the digest's bytes read big-endian."""
+    """Reverse the bytes of both 32-bit halves: the digest's bytes read big-endian."""
     eights = np.uint64(0x00FF00FF00FF00FF)
     value = ((value & eights) << np.uint64(8)) | ((value >> np.uint64(8)) & eights)
     sixteens = np.uint64(0x0000FFFF0000FFFF)
@@ -117,7 +117,8 @@ def fold_windows(data: Any, raw_ascii: bool, word: int, width: int, tie_one: boo
 
     Args:
         data: bytes or uint8, UTF-8, may be read-only.
-        raw_ascii: It is ASCII, of which letters (lowered), digits and `_` are kept; else all is.
+        raw_ascii: Whether the text is ASCII of which letters (lowered), digits and `_` are kept;
+            else all is kept.
         word: 0 for the low 64 bits of the 128, 1 for the high ones.
         width: Characters a window, at most 4.
         tie_one: The bit where exactly half of the windows have it.

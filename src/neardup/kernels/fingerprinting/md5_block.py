@@ -38,7 +38,7 @@ _PLACES: Final = ((1, 0), (5, 1), (3, 5), (7, 0))
 
 @dataclass(frozen=True)
 class _Operations:
-    """What MD5 needs of a vector of uint32: NumPy's arrays have it, and so do LLVM's values."""
+    """The operations of MD5 on vectors of uint32: NumPy arrays by default, or LLVM values."""
 
     add: Callable[[Any, Any], Any] = operator.add
     and_: Callable[[Any, Any], Any] = operator.and_
@@ -50,7 +50,7 @@ class _Operations:
 
 
 def _mixed(turn: int, b: Any, c: Any, d: Any, on: _Operations) -> Any:
-    """The functions F, G, H and I of the four rounds."""
+    """The function of a round, from 0 to 3: F, G, H or I."""
     if turn == 0:
         return on.xor(d, on.and_(b, on.xor(c, d)))
     if turn == 1:

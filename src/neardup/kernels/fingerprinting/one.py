@@ -1,4 +1,4 @@
-"""Fingerprint one text: what does not change with the text comes as one address.
+"""Fingerprint one text: arguments that are the same for all texts are passed as one address.
 
 To hand a kernel the thirteen tables of a recipe as arrays takes longer than six words, and so does
 to make its working memory.
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from neardup.kernels.array_types import Bytes
 
 MOST_BYTES: Final = 1 << 16
-"""Of a text in UTF-8 that a workplace has room for."""
+"""The most bytes of a text in UTF-8 that a workplace has room for."""
 
 _PADDING: Final = 80
 """Bytes behind a text: as many as cutting may read there, so that it reads whole vectors from the
@@ -80,7 +80,7 @@ class _Tables(NamedTuple):
 
 
 class _Given(NamedTuple):
-    """What a workplace stands for."""
+    """The arguments and working memory that the address of a workplace leads to."""
 
     cutting: Cutting
     folding: Folding  # of weight SET or COUNT
@@ -96,9 +96,9 @@ class _Given(NamedTuple):
 
 
 def workplace(cutting: Cutting, folding: Folding, bits: int) -> tuple[int, Any, Any, Any]:
-    """Make what `fingerprint_text` takes for a recipe; one call at a time may use it.
+    """Make the workplace of `fingerprint_text` for a recipe; one call at a time may use it.
 
-    Memory is taken up as far as texts reach into it.
+    Physical memory is used only as far as texts reach into it.
 
     Returns:
         Its address; uint64 (words,), where the fingerprint of a text will be; uint64, where its
@@ -210,7 +210,7 @@ def write_utf8(text: str, out: Bytes) -> int:
 
 @inner
 def _fold_text(address: int, size: int) -> tuple[int, Any]:
-    """Features of the text that was written, and what `fingerprint_text` gives if there are any."""
+    """Fold the text in a workplace; returns its features and the value of `fingerprint_text`."""
     given = _given_at(address)
     cutting, folding, tokens, hashes = given.cutting, given.folding, given.tokens, given.hashes
     token_count = tokenise(given.data, np.int64(0), size, cutting, tokens)

@@ -29,7 +29,7 @@ _BATCH: Final = 64
 
 @inner
 def _drop_stops(tokens: Tokens, count: int, stops: Uint64s, hasher: Hasher) -> int:
-    """Move the words that are not stop words together; returns how many there are."""
+    """Remove stop words from the tokens, in place; returns how many tokens are left."""
     buffer, starts = tokens.buffer, tokens.starts
     mask = np.uint64(stops.size // 2 - 1)
     kept, to = 0, starts[0]
