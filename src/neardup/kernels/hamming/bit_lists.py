@@ -3,7 +3,7 @@
 Rows stand in blocks of 512. A block holds, for each bit position, the 512 rows' values of that bit
 as 8 words, one cache line; so a query adds up the differences of 512 rows at once, in vertical
 counters (bit planes), by carry-save adders, and leaves a block as soon as every row in it is too
-far. Positions stand in an order of the caller's, best those first that vary most.
+far. The caller chooses the order of the positions: best those first that vary most.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_PLANES = 15
 
 @inner
 def begin_block(planes: Uint64s, counters: int, start: int, rows: int) -> None:
-    """Start all counters at `start`; those of rows that a last block lacks have overflowed."""
+    """Set all counters to `start`; those of rows that the last block lacks to an overflow."""
     for plane in range(counters):
         bit = np.uint64(0) - np.uint64((start >> plane) & 1)
         fill(planes, plane * LANES, (plane + 1) * LANES, bit)
@@ -42,7 +42,7 @@ def begin_block(planes: Uint64s, counters: int, start: int, rows: int) -> None:
 
 @inner
 def count_block(slices: Uint64s, at: int, broadcast: Uint64s, planes: Uint64s, few: bool) -> bool:
-    """Add the differences at all places, or until every row is too far; whether one is not."""
+    """Add the differences at places until every row is too far; returns whether one is not."""
     for place in range(0, len(broadcast), GROUP):
         if few:
             near = count4(slices, at + place * LANES, broadcast, place, planes)
@@ -55,7 +55,10 @@ def count_block(slices: Uint64s, at: int, broadcast: Uint64s, planes: Uint64s, f
 
 @kernel
 def broadcast_bits(queries: Codes, order: Int64s, places: int, first: int, last: int) -> Any:
-    """All ones where a query's bit at a place is 1, else 0: uint64 (last - first, places)."""
+    """Spread each bit of queries first..last-1 to a whole word: uint64 (last - first, places).
+
+    The word at a place is of the bit that `order` puts there.
+    """
     broadcast = np.zeros((last - first, places), np.uint64)
     for q in range(first, last):
         for place in range(len(order)):

@@ -30,15 +30,15 @@ VECTOR = 16
 MAX_BINS_LOG2 = 16
 
 LOW, HIGH, BLOCK, BIN, BINS = range(5)
-"""Columns of the stack. A level: its rows LOW..HIGH-1, the BLOCK that it refines by, and which BIN
-of so many BINS is next; both NOT_BEGUN before the first block."""
+"""Columns of the stack. A row of it is a level: its rows LOW..HIGH-1, the BLOCK that it refines by,
+the next BIN and the number of BINS; both are NOT_BEGUN before the first block."""
 NOT_BEGUN = -1
 WEIGHT, PAIRS, HEAVY, HEAVY_ROWS = range(4)
-"""Places in the tally of a output."""
+"""Places in the tally of an output."""
 
 
 class Blocks(NamedTuple):
-    """What to look for. The first `rules` rows of masks are conditions from an outer join."""
+    """The blocks of a join. The first `rules` rows of masks are conditions from an outer join."""
 
     masks: Any  # uint64 (rules + blocks, W)
     rules: int
@@ -136,7 +136,7 @@ def emit(left: int, right: int, output: Output) -> None:
 def report(
     rows: Rows, i: int, j: int, ends: int, agree: Bytes, blocks: Blocks, output: Output
 ) -> None:
-    """Unite or emit a pair within the distance, if the first `ends` masks say it is due here."""
+    """Unite or emit a pair within the distance, if the first `ends` masks say that it is new."""
     codes = rows.codes
     if len(output.parent) == 0:
         for b in range(ends):
@@ -280,7 +280,7 @@ def compare_bins(
 
 @inlined
 def _open(stack: Int64s, level: int, low: int, high: int, block: int) -> None:
-    """Make rows low..high-1, of equal bits in `block`, the bucket of a level."""
+    """Make rows low..high-1, whose bits in `block` are equal, the bucket of a level."""
     stack[level, LOW], stack[level, HIGH], stack[level, BLOCK] = low, high, block
     stack[level, BIN], stack[level, BINS] = NOT_BEGUN, NOT_BEGUN
 
@@ -307,7 +307,7 @@ def _next_block(level: int, blocks: Blocks, scratch: Scratch) -> bool:
 def _refine_level(rows: Rows, level: int, blocks: Blocks, output: Output, scratch: Scratch) -> None:
     """Partition the bucket of a level, which is rows of `rows`, by its block.
 
-    The bins are to be refined further, but of the deepest level they are compared.
+    The bins of the deepest level are compared, and all others are refined further.
     """
     stack, starts, masks = scratch.stack, scratch.starts[level], scratch.masks
     here, lanes = stack[level, BLOCK], blocks.multipliers
@@ -373,7 +373,7 @@ def join_buckets(
         first: The first bucket.
         last: The bucket after the last.
         block: The block whose bits the rows of a bucket share, or a hash of them.
-        blocks: What to look for.
+        blocks: The blocks of the join.
         output: Where matches and heavy buckets go.
         scratch: Working memory.
     """

@@ -1,7 +1,7 @@
-"""The closest stored fingerprint of each of some, in many parts that are searched together.
+"""The closest stored fingerprint of each query, in many parts that are searched together.
 
-A row that several tables find is compared again and changes nothing, so no look-up asks whether
-another one is to report it.
+A row that several tables find is compared again and changes nothing, so no look-up checks whether
+another one reports it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class Nearest(NamedTuple):
     """The closest of each query so far: int64 (q,) distances, parts and rows there.
 
-    Where nothing is near the distance is one more than what is asked for, and the part -1. Of
+    Where nothing is near, the distance is one more than the largest allowed, and the part is -1. Of
     equally close rows the first one of the first part counts, in whatever order they are met.
     """
 
@@ -71,7 +71,7 @@ def _in_tables(
     queries: Words, first: int, last: int, tables: SearchTables, probes: Probes, part: Part,
     scratch: Int64s, nearest: Any,
 ) -> bool:  # fmt: skip
-    """Look some queries up; False where a bucket is too heavy, or cannot be right."""
+    """Look queries first..last-1 up; False where a bucket is too heavy, or cannot be right."""
     width, number = len(tables.multipliers), len(probes.tables)
     stored = np.int64(tables.rows.shape[1])
     for begin in range(first * number, last * number, IN_FLIGHT):

@@ -17,7 +17,7 @@ TILE = 128
 
 
 class Components(NamedTuple):
-    """Which rows may drop each other."""
+    """Rows by component: only rows of one component may drop each other."""
 
     codes: Any  # uint64 (n, W)
     members: Any  # int64: rows, component after component, each in order of priority
@@ -27,7 +27,7 @@ class Components(NamedTuple):
 
 
 class KeptTables(NamedTuple):
-    """Hash tables over the kept rows, one for each union of blocks; none to walk the kept list."""
+    """Hash tables of the kept rows, one for each union of blocks; if none, the list is walked."""
 
     masks: Any  # uint64 (tables, W)
     heads: Any  # int32 (tables, 2**(64 - shift)): newest kept row of a key, -1 for none
@@ -57,7 +57,7 @@ def first_in_tables(
     codes: Codes, row: int, kept: Uint64s, distance: int, lanes: tuple[np.uint64, ...],
     tables: KeptTables,
 ) -> int:  # fmt: skip
-    """The same among the rows that share some table's bits: all within the distance do."""
+    """As `first_in_list`, but of kept rows that share some table's bits, as all near ones do."""
     best = -1
     for t in range(len(tables.masks)):
         place = tables.heads[t, block_key(codes, row, tables.masks[t], lanes, tables.shift)]
@@ -110,7 +110,7 @@ def keep_components(
     components: Components, first: int, last: int, tables: KeptTables, kept: Uint64s,
     kept_rows: Int64s, out: Int64s, large: Bytes,
 ) -> None:  # fmt: skip
-    """`keep_component` for components first..last-1; large[c] = 1 where one keeps too many."""
+    """Apply `keep_component` to components first..last-1; large[c] = 1 where one keeps too many."""
     codes, members, starts = components.codes, components.members, components.starts
     distance, lanes = components.distance, components.lanes
     for c in range(first, last):

@@ -1,4 +1,4 @@
-"""Of many matches of each query, the first ones."""
+"""The first ones of many matches of each query."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from neardup.kernels.array_types import Codes, Int64s
 
 KEY_ROW_BITS: Final = 40
-"""A match is ordered by distance, then by row: distance << KEY_ROW_BITS | row."""
+"""Bits of the row in the key of a match, by which matches are ordered by distance, then by row:
+distance << KEY_ROW_BITS | row."""
 
 
 class FirstRule(NamedTuple):
-    """Which matches of a query are asked for; how many, the keys have room for."""
+    """The rule for the first matches of a query; the room for keys says how many are kept."""
 
     by_age: bool  # the first by row, not by distance and row
     dead: Any  # uint64 (rows / 64, rounded up) or (0,), read-only: rows that are left out
@@ -25,7 +26,7 @@ class FirstRule(NamedTuple):
 
 @inner
 def _sink(heap: Any, begin: int, size: int) -> None:
-    """Bring heap[begin] down to its place, of a heap of `size` with the largest on top."""
+    """Move heap[begin] down to its place in a heap of `size`, which has the largest on top."""
     at = np.int64(0)
     while 2 * at + 1 < size:
         child = 2 * at + 1
@@ -39,7 +40,7 @@ def _sink(heap: Any, begin: int, size: int) -> None:
 
 @inner
 def _rise(heap: Any, begin: int, at: int) -> None:
-    """Bring heap[begin + at] up to its place."""
+    """Move heap[begin + at] up to its place in the heap that begins at `begin`."""
     while at and heap[begin + (at - 1) // 2] < heap[begin + at]:
         parent = (at - 1) // 2
         heap[begin + at], heap[begin + parent] = heap[begin + parent], heap[begin + at]
@@ -80,7 +81,7 @@ def first_in_rows(
         codes: uint64 (rows * W,), may be read-only.
         count: Rows.
         multipliers: A tuple of W.
-        distance: How far.
+        distance: The largest distance of a match.
         rule: FirstRule.
         keys: int64 (q, most of each), written: distance << KEY_ROW_BITS | row of the matches.
         sizes: int64 (q,), zeros; how many of each query, written.

@@ -36,7 +36,7 @@ def block_key(
 
 @kernel
 def key_of_each(codes: Any, mask: Any, multipliers: Any, shift: Any) -> Any:
-    """`block_key` of every row; int64 (n,)."""
+    """The `block_key` of every row; int64 (n,)."""
     keys = np.empty(len(codes), np.int64)
     for row in range(len(codes)):
         keys[row] = block_key(codes, row, mask, multipliers, shift)

@@ -43,7 +43,7 @@ class SearchTables(NamedTuple):
 
 
 class Probes(NamedTuple):
-    """Which buckets a query opens: those of itself with some bits of a table's key turned."""
+    """The buckets that a query opens: those of its own bits, with some bits of a key flipped."""
 
     flips: Any  # uint64 (P, W): the bits to turn
     tables: Any  # int64 (P,): the table
@@ -59,7 +59,7 @@ class HitBuffer(NamedTuple):
 
 
 class Bucket(NamedTuple):
-    """What a probe opens: rows low..high-1 of its table."""
+    """The rows low..high-1 of a table, which a probe opens."""
 
     probe: int
     low: int
@@ -67,7 +67,7 @@ class Bucket(NamedTuple):
 
 
 def view_of(tables: SearchTables, probes: Probes) -> Any:
-    """What stands for the tables in a call for one query, to which nine arrays would cost 6 us.
+    """A view of the tables for a call with one query, to which nine arrays would cost 6 us.
 
     Returns:
         uint64 (13,): addresses and sizes; only valid while the arrays live. With the JIT off the
@@ -103,14 +103,14 @@ def _arrays_at(view: Any, multipliers: Any) -> Any:
 
 
 def stacked(views: list[Any]) -> Any:
-    """Views of tables of several parts, as a kernel takes them."""
+    """The views of the tables of several parts, as a kernel takes them."""
     if config.DISABLE_JIT or not views:  # type: ignore[attr-defined]
         return views
     return np.stack(views)
 
 
 viewed: Any = (lambda view, _: view) if config.DISABLE_JIT else making(_arrays_at)  # type: ignore[attr-defined]
-"""The tables and probes that a view stands for."""
+"""Get the tables and probes of a view."""
 
 
 @inlined
@@ -236,9 +236,9 @@ def due_here(
     query: Uint64s, at: int, codes: Words, row_at: int, tables: SearchTables, probes: Probes,
     probe: int,
 ) -> bool:  # fmt: skip
-    """Whether a row is reported by this probe: the one with its bits, of the first such table.
+    """Whether this probe reports a row: it is the one with its bits, of the first such table.
 
-    A row that shares no more than the hash of the key is found elsewhere, if it is near.
+    A row that shares only the hash of the key is found by another probe, if it is near.
     """
     table = probes.tables[probe]
     other = np.uint64(0)
@@ -261,7 +261,7 @@ def compare_bucket(
     queries: Words, q: int, bucket: Bucket, tables: SearchTables, probes: Probes, distance: int,
     hits: HitBuffer, count: int,
 ) -> int:  # fmt: skip
-    """Write the rows of a bucket that are due to query q; returns the new count, stored or not.
+    """Write the rows of a bucket to report to query q; returns the new count, stored or not.
 
     -1 if the table names a row that does not exist, as in a damaged file.
     """
@@ -291,7 +291,7 @@ def compare_bucket(
 
 @inlined
 def is_heavy(tables: SearchTables, low: int, high: int) -> bool:
-    """Whether a bucket is not compared here: it has too many rows, or cannot be one."""
+    """Whether a bucket has too many rows to be compared here, or cannot be right."""
     return np.uint64(high - low) > np.uint64(tables.heavy) or high > tables.rows.shape[1]
 
 
@@ -405,7 +405,7 @@ def search_tables_once(
 
 @kernel
 def more_rows(rows: Rows) -> Any:
-    """The same rows, int64 (h, 4), in room for more."""
+    """A copy of rows, int64 (h, 4), with room for more."""
     roomier = np.empty((2 * len(rows) + 16, 4), np.int64)
     for i in range(len(rows)):
         for j in range(4):
@@ -415,7 +415,7 @@ def more_rows(rows: Rows) -> Any:
 
 @kernel
 def more_room(hits: HitBuffer, count: int, capacity: int) -> Any:
-    """The first `count` hits in room for at least `capacity`."""
+    """A copy of the first `count` hits with room for at least `capacity`."""
     capacity = max(capacity, 2 * len(hits.rows))
     roomier = HitBuffer(
         np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity, np.int64)
@@ -485,7 +485,7 @@ def offer_rows(
 ) -> int:  # fmt: skip
     """Append each of many fingerprints to rows, unless a stored or appended one is near.
 
-    O(n^2) comparisons of the n that are offered.
+    O(n^2) comparisons for n fingerprints.
 
     Args:
         queries: uint64, the fingerprints one after the other.
@@ -499,7 +499,7 @@ def offer_rows(
             A fingerprint with neither was appended.
 
     Returns:
-        Rows that there are then.
+        The new number of rows.
     """
     width, count = len(multipliers), first
     for q in range(len(distances)):

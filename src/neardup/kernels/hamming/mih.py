@@ -2,8 +2,8 @@
 
 Of m blocks of two rows within k bits, one differs in at most its *radius*: k // m bits, or one less
 beyond the first k % m + 1 (Norouzi, Punjani and Fleet, CVPR 2012, proposition 2). Rows are sorted
-by the bits of a block, folded to a key by exclusive or; equal keys are a bucket. Turning a bit of a
-block turns one bit of its key, so the rows of a bucket are compared with those of the buckets whose
+by the bits of a block, folded to a key by exclusive or; equal keys are a bucket. A flipped bit of a
+block flips one bit of its key, so the rows of a bucket are compared with those of the buckets whose
 keys are at most the radius away. A pair is reported for the first block whose bits differ in at
 most its radius; so it is reported once, as two buckets meet once.
 """
@@ -35,7 +35,7 @@ class BlockKey(NamedTuple):
 
 
 class Ball(NamedTuple):
-    """A block among the blocks, and which keys meet."""
+    """A block among the blocks, and how far the keys of rows that are compared may differ."""
 
     block: int
     flips: Any  # int64: keys that are at most the radius from key 0; 0 is the first one
@@ -43,7 +43,7 @@ class Ball(NamedTuple):
 
 
 class ReportRule(NamedTuple):
-    """Which pairs within the distance are reported for a block."""
+    """The rule that says which pairs within the distance are reported for a block."""
 
     ball: Ball
     agree: Any  # uint8 (rules,): whether a pair agrees on each of the problem's conditions
@@ -51,7 +51,7 @@ class ReportRule(NamedTuple):
 
 
 class Sorted(NamedTuple):
-    """Rows by key."""
+    """Rows in the order of their keys."""
 
     columns: Any  # uint64 (W, n + 8): each row is a column; the last 8 are padding
     ids: Any  # uint32 (n,): positions in the source
@@ -140,11 +140,11 @@ def order_bins(
 
 @kernel
 def count_near_keys(codes: Codes, rows: Sorted, key: Any, flips: Any, counts: Int64s) -> int:
-    """How many rows lie in the buckets that some rows' buckets meet, their own included; int64.
+    """Count the rows of the buckets that some rows' buckets meet, their own included; int64.
 
     Args:
         codes: uint64 (n, W).
-        rows: int64: the rows that are asked for.
+        rows: int64: the rows whose buckets are counted.
         key: A Key.
         flips: int64, as in Ball.
         counts: int64 (2**bits): rows of each key.
@@ -161,9 +161,9 @@ def count_near_keys(codes: Codes, rows: Sorted, key: Any, flips: Any, counts: In
 def first_near4(
     columns: Uint64s, row: int, begin: int, end: int, distance: int, lanes: tuple[np.uint64, ...]
 ) -> int:
-    """The first of begin, begin + 8... after which eight columns have one near row..row+3.
+    """The first of begin, begin + 8... from which on one of eight columns is near row..row+3.
 
-    `end` or more if there is none; columns beyond `end` are looked at too.
+    `end` or more if there is none; columns beyond `end` are read too.
     """
     at = begin
     while at < end:
@@ -214,7 +214,7 @@ def is_reported(columns: Uint64s, i: int, j: int, rule: ReportRule) -> bool:
 def check_pairs(
     rows: Sorted, first: int, last: int, low: int, high: int, rule: ReportRule, output: Output
 ) -> None:
-    """Unite or emit rows first..last-1 with the later ones of low..high-1 that are near and due.
+    """Unite or emit rows first..last-1 with later ones of low..high-1, if near and reported here.
 
     At most eight rows from `low` on.
     """

@@ -1,4 +1,4 @@
-"""The nearest rows of each of some queries: one scan, with a bound that falls as rows are found."""
+"""The nearest rows of each query: one scan, with a bound that falls as rows are found."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COUNT, BOUND = 0, 1
 
 
 class LivingRows(NamedTuple):
-    """The rows that may be found."""
+    """Rows, and which of them are left out of the search."""
 
     codes: Any  # uint64 (n * W), may be read-only
     dead: Any  # bool (n,): rows that are left out; empty: none
@@ -25,7 +25,7 @@ class LivingRows(NamedTuple):
 
 @inner
 def _keep_nearest(rows: Rows, distances: Int64s, state: Int64s, limit: int, sizes: Int64s) -> None:
-    """Keep the `limit` nearest of state[COUNT] rows, of equal ones the first; lower the bound."""
+    """Keep the `limit` nearest of state[COUNT] rows, the first of ties; lower the bound."""
     count = state[COUNT]
     if count <= limit:
         return

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SortedLists(NamedTuple):
-    """N lists of the same n rows, each sorted by the first word of what a permutation makes."""
+    """N lists of the same n rows, each permuted in its own way and sorted by the first word."""
 
     codes: Any  # uint64 (N, n * W): the rows permuted
     rows: Any  # uint32 (N, n): which rows these are

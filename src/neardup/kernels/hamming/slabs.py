@@ -24,7 +24,7 @@ LINE = 8
 
 
 class Chunk(NamedTuple):
-    """Rows as they were read."""
+    """A run of rows that was read at once."""
 
     codes: Any  # uint64 (rows, W)
     numbers: Any  # uint64 (rows,), or empty for base + 0, 1, 2...
@@ -41,7 +41,7 @@ class SlabKey(NamedTuple):
 
 
 class Slab(NamedTuple):
-    """Where the rows of bins first..last-1 go; each thread has its own but for the last two."""
+    """Memory for the rows of bins first..last-1; each thread has its own but for the last two."""
 
     first: int
     last: int

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @inlined
 def _begin(offsets: Offsets, row: int) -> int:
-    """Where an id begins; without offsets every id has 8 bytes."""
+    """The byte at which an id begins; without offsets every id has 8 bytes."""
     return np.int64(offsets[row]) if len(offsets) > 0 else np.int64(8 * row)
 
 

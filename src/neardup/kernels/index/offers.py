@@ -1,4 +1,4 @@
-"""Sets that are offered to a tail one after the other: each is appended unless another is near."""
+"""Offer sets to a tail one after the other: each is appended unless another is near."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def _nearest_of_new(
     query: Any, tail: TailSets, first: int, condition: Condition, chosen: Any, marks: Int64s,
     q: int, scores: Float64s,
 ) -> int:  # fmt: skip
-    """The row from `first` on that is most similar, and more so than scores[q]; -1 for none.
+    """The first of the most similar rows from `first` on, if above scores[q]; -1 for none.
 
-    Of equally similar ones the first; scores[q] is then its. Chains have the newest row first, so
-    what is before `first` ends them.
+    scores[q] becomes its similarity. Chains have the newest row first, so a row before `first` ends
+    the walk of a chain.
     """
     heads, entries = tail.heads, tail.entries
     nearest, best = np.int64(-1), scores[q]
@@ -68,7 +68,7 @@ def _offer_all(
     queries: Any, scores: Float64s, sets: TailSets, offered: Offered, scratch: Any, marks: Int64s,
     near: Rows,
 ) -> int:  # fmt: skip
-    """See `offer_sets`, which makes the arrays: what is made here would have to be counted."""
+    """Do the work of `offer_sets`, which makes the arrays, so that nothing is allocated here."""
     first, used, number = offered.first, offered.used, offered.first
     for q in range(scores.size):
         query = query_of(queries, q, scratch)
@@ -110,7 +110,7 @@ def offer_sets(
             -1. A document with neither was appended.
 
     Returns:
-        Entries that the tail has then.
+        The new number of entries of the tail.
     """
     scratch, marks = new_scratch(queries), np.full(scores.size, np.int64(-1))
     offered = Offered(first, used, made_for, condition)

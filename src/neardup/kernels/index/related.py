@@ -23,24 +23,25 @@ if TYPE_CHECKING:
 
 FLAG_BITS: Final = 15
 """Flags for features of a query, few enough for the fastest cache; most features of a set have
-none."""
+none of them."""
 FIRST_LOOK: Final = 4096
 """Entries of lists after which the sets met so far are compared for the first time."""
 LOOK_SHARE: Final = 64
-"""Or a share of the sets: the more there are, the more is worth knowing beforehand."""
+"""One set in this number, if that is more entries than FIRST_LOOK: with more sets, it pays to know
+more beforehand."""
 RESTING: Final = 0.4
-"""Features that weigh this share of what must be shared are left to the comparison."""
+"""The share of the required weight that may be left to the comparison of sets."""
 RANGE: Final = 1 << 15
-"""Sets whose totals are added up at once: 128 KiB, which stay in a core's cache."""
+"""The number of sets whose totals are added up at once: 128 KiB, which stay in a core's cache."""
 BLOCK: Final = 64
-"""Sets that are passed over together where the largest total is too small."""
+"""The number of sets that are passed over together where the largest total is too small."""
 UNITS: Final = float(1 << 30)
-"""Of totals: what a query weighs in all."""
+"""The weight of a whole query, in units of the totals."""
 MOST_UNITS: Final = np.uint32(1 << 31)
 SLACK: Final = 1.0 + 1e-5
-"""Sums of 32 bits are a little off; what they bound is bounded with this to spare."""
+"""A factor for bounds that are made of sums of 32 bits, which are a little off."""
 TINY: Final = 1e-9
-"""Of a sum: what differences of sums of 64 bits may be off."""
+"""The share of a sum by which differences of sums of 64 bits may be off."""
 
 
 class Lists(NamedTuple):
@@ -67,7 +68,7 @@ class WeightedQuery(NamedTuple):
 
 
 class Met(NamedTuple):
-    """Scratch for m sets: what the lists told of each, and which ones they named.
+    """Scratch for m sets: the shared weight of each by the lists, and the sets that these name.
 
     `sums` float32 (m,): weights that are shared at most, zeros before and after; `sets` uint32
     (m,).
@@ -78,7 +79,7 @@ class Met(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What a range of sets shares at most: its total, by `scale`, and the `rest`.
+    """Upper bounds of what sets of a range share: a set's total by `scale`, and the `rest`.
 
     `totals` is uint32 (RANGE,), `lower_bounds` float64: the least sum of each BLOCK sets.
     """
@@ -91,7 +92,7 @@ class Bounds(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Sets that were compared: the `best` scores, ascending, of `places`; and all that were found.
+    """Results of comparisons: the `best` scores, ascending, of sets `places`; and all hits.
 
     `flags` is what `_raise_flags` wrote.
     """
@@ -104,7 +105,7 @@ class Kept(NamedTuple):
 
 
 class Living(NamedTuple):
-    """Which of m sets have a document that is not removed.
+    """The documents of m sets, and which of them are removed.
 
     `members` uint32 are the documents of each set, from `starts` int64 (m + 1,), and `dead` bool
     says which are removed; empty where none is.
@@ -118,7 +119,7 @@ class Living(NamedTuple):
 class Compared(NamedTuple):
     """Stored sets: `features` uint64, `offsets` int64 (m + 1,), `sums` float64 (m,) of weights.
 
-    Of those that are not `living` nothing is found.
+    Sets that are not `living` are never results.
     """
 
     features: Any
@@ -137,7 +138,7 @@ def make_lists(features: Any, offsets: Offsets, bits: Any) -> Any:
         bits: uint64, of the buckets.
 
     Returns:
-        starts and sets of Lists; the last of starts is to be left out.
+        starts and sets of Lists; the caller leaves out the last of the starts.
     """
     buckets = np.int64(1) << np.int64(bits)
     starts = np.zeros(buckets + 2, np.uint32)
@@ -208,7 +209,7 @@ def _raise_flags(features: Any, flags: Any, value: Any) -> None:
 
 @inner
 def _shared_weight(query: WeightedQuery, flags: Any, sets: Compared, number: int) -> float:
-    """The weights of what a set shares with the query; O(features of the set)."""
+    """The weight of the features that a set shares with the query; O(features of the set)."""
     total, shift = 0.0, np.uint64(64 - FLAG_BITS)
     for at in range(sets.offsets[number], sets.offsets[number + 1]):
         feature = sets.features[at]
@@ -223,7 +224,7 @@ def _shared_weight(query: WeightedQuery, flags: Any, sets: Compared, number: int
 def score_related(
     query: WeightedQuery, sets: Compared, first: int, last: int, measure: int, scores: Float64s
 ) -> None:
-    """Write how similar a query is to each of the sets first..last-1; O(their features).
+    """Write the similarity of a query to each of the sets first..last-1; O(their features).
 
     Args:
         query: WeightedQuery.
@@ -244,7 +245,7 @@ def score_related(
 
 @inner
 def _keep_best(best: Any, places: Any, count: int, score: float, place: int) -> int:
-    """Put a score into an ascending array of the best ones, if it is one of them; how many are."""
+    """Put a score into the ascending array of the best, if it is one; returns their number."""
     if count == best.size:
         if count == 0 or score <= best[0]:
             return count
@@ -264,7 +265,7 @@ def _keep_best(best: Any, places: Any, count: int, score: float, place: int) -> 
 
 @inner
 def _order_of(query: WeightedQuery, lists: Lists, order: Any, costs: Any) -> None:
-    """Write the features in the order of what their lists tell an entry, the most first."""
+    """Order the features by how much an entry of their lists tells, the most first."""
     count = order.size
     for i in range(count):
         bucket = bucket_of(query.features[i] * SPREAD, lists.bits)
@@ -288,7 +289,7 @@ def _limit(
     query: WeightedQuery, sets: Compared, flags: Any, measure: int, met: Any, used: int, best: Any,
     places: Any,
 ) -> float:  # fmt: skip
-    """What as many of the met sets as `best` has room for reach at least; 0 for fewer."""
+    """The score that as many met sets as `best` has room for reach at least; 0 for fewer sets."""
     kept = 0
     if best.size == 0:
         return 0.0
@@ -318,7 +319,7 @@ def _clear(met: Any, used: int) -> None:
 
 @inner
 def _follow_first(query: WeightedQuery, lists: Lists, order: Any, look: int, met: Any) -> int:
-    """Follow the first lists of the order up to a number of entries; returns the sets met."""
+    """Follow the first lists of `order` up to `look` entries; returns the number of sets met."""
     used = followed = k = 0
     while k < order.size and followed < look:
         i = order[k]
@@ -337,7 +338,7 @@ def _follow_first(query: WeightedQuery, lists: Lists, order: Any, look: int, met
 
 @inner
 def _choose(query: WeightedQuery, order: Any, limit: float) -> Any:
-    """How many lists to follow, and what the features of all others weigh, a little more."""
+    """The number of lists to follow, and the weight of the other features, rounded up."""
     rest, k = query.own, 0
     while k < order.size and rest > RESTING * limit * query.own:
         rest -= query.weights[order[k]]
@@ -351,7 +352,7 @@ def _choose(query: WeightedQuery, order: Any, limit: float) -> Any:
 def _begin_lists(
     query: WeightedQuery, lists: Lists, order: Any, count: int, scale: float, at: Any, units: Any
 ) -> None:
-    """Write where each list begins and ends, and its weight in units, a little more."""
+    """Write where each list begins and ends, and its weight in units, rounded up."""
     for k in range(count):
         i = order[k]
         bucket = bucket_of(query.features[i] * SPREAD, lists.bits)
@@ -390,7 +391,7 @@ def _most(totals: Any, begin: int, end: int) -> Any:
 def _passing(
     query: WeightedQuery, sets: Compared, bounds: Any, limit: float, first: int, last: int, out: Any
 ) -> int:
-    """Write which of the sets first..last-1 may reach the limit by their totals; how many."""
+    """List those of the sets first..last-1 whose totals may reach the limit; returns how many."""
     count, rest, totals = 0, bounds.rest, bounds.totals
     for begin in range(first, last, BLOCK):
         end = min(begin + BLOCK, last)
@@ -410,7 +411,7 @@ def _passing(
 def _may_reach(
     most: float, query: WeightedQuery, sets: Compared, number: int, limit: float, measure: int
 ) -> bool:
-    """Whether a set that shares so much at most may reach the limit."""
+    """Whether a set that shares a weight of at most `most` may reach the limit."""
     other = sets.sums[number]
     return reaches(SLACK * min(most, query.own, other), query.own, other, limit, measure)
 
@@ -420,10 +421,9 @@ def _compare(
     query: WeightedQuery, sets: Compared, bounds: Any, first: int, numbers: Any, count: int,
     kept: Any, state: Any,
 ) -> Any:  # fmt: skip
-    """Compare sets with the query, those that may still reach the limit.
+    """Compare the sets that may still reach the limit with the query; returns the new state.
 
-    `state` is the limit, how many of the best are held, and how many were found; what it is then is
-    returned.
+    `state` is the limit, the number of best scores, and the number of all hits.
     """
     limit, best_count, scored = state
     for i in range(count):
@@ -464,7 +464,7 @@ def rank_sets(
         lower_bounds: float64: the least sum of each BLOCK sets.
         measure: Its number; one that bounds sizes.
         n: How many.
-        floor: Less similar ones are not wanted.
+        floor: The least similarity of a result.
         scratch: Met, for these sets.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Comparing a query with a stored set that shares a feature with it, and keeping what is found."""
+"""Compare a query with stored sets that share a feature with it, and keep the hits."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SKETCH_WORDS: Final = 4
 FIRST_SEEN: Final = 1 << 9
 FIRST_HITS: Final = 64
 PART, QUERY, STEP, ENTRY, CANDIDATES, HITS, STAMP, STATES = range(8)
-"""Where a search is: in what it goes through, how much it has, which stamp it is at. It stops where
-there is no room for more, and goes on from there."""
+"""Places in the state of a search: where it is, how much it has, and its stamp. A search stops
+where its buffers are full, and goes on from there."""
 
 
 class Queries(NamedTuple):
-    """Sets that are asked for: of uint64 `features` and int64 `offsets`, those first..last-1."""
+    """Queries first..last-1 of the sets in uint64 `features` and int64 `offsets`."""
 
     features: Any
     offsets: Any
@@ -34,7 +34,7 @@ class Queries(NamedTuple):
 
 
 class Query(NamedTuple):
-    """One of them: features[begin:begin + size], ascending, and room for its sketch."""
+    """A query: features[begin:begin + size], ascending, and room for its sketch."""
 
     features: Any
     begin: int
@@ -43,7 +43,7 @@ class Query(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for what is looked up of a query: int64 `chosen`, uint64 `heavy` and `spreads`.
+    """Working memory for the features of a query: int64 `chosen`, uint64 `heavy` and `spreads`.
 
     And uint64 `sketch`, zeros at first: SKETCH_WORDS, and whose it is, as `_apart` says.
     """
@@ -55,7 +55,7 @@ class Scratch(NamedTuple):
 
 
 class HitArrays(NamedTuple):
-    """Room for what is found: int64 `parts`, `queries` and `numbers`, and float64 `scores`."""
+    """Buffers for hits: int64 `parts`, `queries` and `numbers`, and float64 `scores`."""
 
     parts: Any
     queries: Any
@@ -77,14 +77,14 @@ def new_scratch(queries: Any) -> Any:
 
 @inner
 def query_of(queries: Any, q: int, scratch: Any) -> Any:
-    """One of several."""
+    """The query `q` of several."""
     begin = queries.offsets[q]
     return Query(queries.features, begin, queries.offsets[q + 1] - begin, scratch.sketch)
 
 
 @making
 def new_hits() -> Any:
-    """No hit yet."""
+    """New buffers without hits."""
     return HitArrays(
         np.empty(FIRST_HITS, np.int64), np.empty(FIRST_HITS, np.int64),
         np.empty(FIRST_HITS, np.int64), np.empty(FIRST_HITS, np.float64),
@@ -93,7 +93,7 @@ def new_hits() -> Any:
 
 @making
 def new_state(first: int) -> Any:
-    """A search that begins with this query."""
+    """The state of a search that begins with query `first`."""
     state = np.zeros(STATES, np.int64)
     state[QUERY], state[ENTRY], state[STAMP] = first, -1, 1
     return state
@@ -101,7 +101,7 @@ def new_state(first: int) -> Any:
 
 @making
 def more_room(hits: Any, seen: Any, state: Any) -> Any:
-    """Both, with more room in that which a search has filled."""
+    """The buffers `hits` and `seen`, with twice the room in the one that a search has filled."""
     if state[HITS] == hits.numbers.size:
         return _larger_hits(hits), seen
     return hits, _larger_seen(seen, np.uint64(state[STAMP]) << np.uint64(32))
@@ -117,7 +117,7 @@ def _larger_hits(hits: Any) -> Any:
 
 @making
 def _larger_seen(seen: Any, stamp: Any) -> Any:
-    """A table of twice the size, of the same sets with this stamp."""
+    """A table of twice the size, with those entries that have this stamp."""
     larger = np.zeros(2 * seen.size, np.uint64)
     for i in range(seen.size):
         if seen[i] >> np.uint64(32) == stamp >> np.uint64(32):
@@ -135,7 +135,7 @@ def next_query(state: Any) -> None:
 
 @inner
 def slot_of(seen: Any, stamp: Any, number: int) -> int:
-    """Where a set is, or would be put, among those of the query with this stamp."""
+    """The slot of a set, or a free one for it, among the sets of the query with this stamp."""
     mask, value = np.uint64(seen.size - 1), stamp | np.uint64(number)
     slot = np.int64((value * SPREAD) >> np.uint64(32) & mask)
     while seen[slot] != value and seen[slot] >> np.uint64(32) == stamp >> np.uint64(32):
@@ -145,7 +145,7 @@ def slot_of(seen: Any, stamp: Any, number: int) -> int:
 
 @inner
 def lookup_count(size: int, condition: Condition) -> int:
-    """How many features of a query are looked up among prefixes."""
+    """The number of features of a query that are looked up in the postings of prefixes."""
     return size if condition.measure == CONTAINMENT else prefix_of(size, condition)
 
 
@@ -153,16 +153,16 @@ def lookup_count(size: int, condition: Condition) -> int:
 def reached(
     query: Query, k: int, sets: Any, number: int, place: int, condition: Condition
 ) -> float:
-    """How similar a set is whose first shared feature may be the query's k-th, its place-th.
+    """The similarity of a set whose first shared feature may be the query's k-th, its place-th.
 
     Args:
         query: Query.
         k: In the order, from 0.
-        sets: What has uint64 `features`, each set's ascending, int64 `offsets`, and uint64
+        sets: Stored sets, with uint64 `features`, each set's ascending, int64 `offsets`, and uint64
             `sketches` of `words` each: see `sketch_of`.
         number: Of the set.
         place: In the order, or less.
-        condition: Condition: the measure, and the least similarity that is asked for.
+        condition: Condition: the measure, and the least similarity of a match.
 
     Returns:
         -1.0 if too few features come after these, so that another may be the first shared one;
@@ -182,7 +182,7 @@ def reached(
 
 @inner
 def sketch_of(features: Any, begin: int, end: int, out: Any, at: int, words: int) -> None:
-    """Write to out[at:at + words] of how many features, even or odd, each bit is.
+    """Write the sketch of a set to out[at:at + words]: the parity of the features of each bit.
 
     Sets that differ in d features differ in d bits or fewer: so most sets are told apart without a
     look at their features.
@@ -208,7 +208,7 @@ def make_sketch(query: Query) -> None:
 
 @inner
 def _apart(query: Query, sets: Any, number: int) -> int:
-    """In how many features or more a query and a set differ."""
+    """The least number of features in which a query and a set differ, by their sketches."""
     make_sketch(query)
     sketch, words = query.sketch, sets.words
     apart = 0
@@ -222,7 +222,7 @@ def _apart(query: Query, sets: Any, number: int) -> int:
 
 @inner
 def _shared(a: Any, i: int, i_end: int, b: Any, j: int, j_end: int, needed: int) -> int:
-    """Features that two ascending sets share, or -1 once `needed` is out of reach."""
+    """Count the features that two ascending sets share; -1 once `needed` is out of reach."""
     if j_end - j > MUCH_LARGER * (i_end - i) or i_end - i > MUCH_LARGER * (j_end - j):
         return _shared_apart(a, i, i_end, b, j, j_end)
     count, spare, other_spare = 0, i_end - i - needed, j_end - j - needed

@@ -1,4 +1,4 @@
-"""One query of everything that an index by similarity holds: one call, and nothing is allocated."""
+"""Search all of an index by similarity for one query: one call, and nothing is allocated."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def new_workspace(longest: int) -> Workspace:
 
 
 def workspace_places(workspace: Workspace) -> Any:
-    """A room as `seek` takes it: int64."""
+    """A workspace as `seek` takes it: int64."""
     return addresses_of([(array, array.dtype) for array in workspace])
 
 
@@ -116,7 +116,7 @@ def seek(
     similarity: float,
     workspace: Workspace,
 ) -> int:
-    """Find everything that is similar to one query, in segments and in a tail.
+    """Find all that is similar to one query, in segments and in a tail.
 
     Args:
         features: uint64, ascending, at most as many as the workspace was made for.

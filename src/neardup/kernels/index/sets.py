@@ -1,8 +1,8 @@
-"""Feature sets as an index by similarity keeps them: sorted, in one order, found by their first.
+"""Feature sets as an index by similarity keeps them: sorted, in one order, found by their prefix.
 
 The order of a segment: features that few of its documents have come first, by hash; then the heavy
-ones, by their rank, which a table of the segment gives. It is one order for everything that the
-segment is asked, which is all that the prefix filter needs; see docs/decisions/0012.
+ones, by their rank, which a table of the segment gives. It is the same order for every query, which
+is all that the prefix filter needs; see docs/decisions/0012.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 LOW: Final = np.uint64(0xFFFFFFFF)
 MOST_PLACE: Final = 4095
-"""Of the place of a feature in the order, an entry holds up to this: a smaller one is safe."""
+"""The largest place of a feature in the order that an entry can hold; a smaller place is safe."""
 MOST_BUCKETS: Final = 1 << 16
 _AHEAD: Final = 16
 """The distance, in features, at which a feature's rank is prefetched."""
@@ -32,7 +32,7 @@ _MIX: Final = np.uint64(0xBF58476D1CE4E5B9)
 
 
 class Order(NamedTuple):
-    """Ranks of heavy features: open table of uint64 `keys`, 0 where free, and uint32 `ranks`."""
+    """Ranks of heavy features: an open table of uint64 `keys`, 0 where free, and uint32 `ranks`."""
 
     keys: Any
     ranks: Any
@@ -64,7 +64,7 @@ def _sort_each(features: Any, offsets: Offsets, places: Any, spare: Any) -> int:
 
 @inner
 def _places_for(size: int) -> int:
-    """How many places hashes are sorted into."""
+    """The number of places into which a sort distributes hashes."""
     capacity = 2
     while capacity < size and capacity < MOST_BUCKETS:
         capacity *= 2
@@ -80,7 +80,7 @@ def sort_sets(features: Any, offsets: Offsets) -> int:
         offsets: int64 (n + 1,), changed where something was left out.
 
     Returns:
-        How many features there are then.
+        The number of features that are left.
     """
     longest = 0
     for i in range(offsets.size - 1):
@@ -97,7 +97,7 @@ def sort_set(features: Any) -> int:
         features: uint64, changed.
 
     Returns:
-        How many of them are its features then: the first ones.
+        How many features are left: the first ones.
     """
     size, at = features.size, 1
     while at < size and features[at - 1] < features[at]:
@@ -122,7 +122,7 @@ def digests(features: Any, offsets: Offsets, out: Any) -> None:
 
 @kernel
 def mark_fresh(at: Int64s, sizes: Int64s, order: Int64s, sums: Uint64s, fresh: Flags) -> None:
-    """Mark the sets that are not equal to the one before in `order`.
+    """Mark the sets that differ from the one before them in `order`.
 
     Args:
         at: int64 (n,): the address of each set's features, uint64.
@@ -157,7 +157,7 @@ def _copy(features: Any, out: Any, to: int) -> None:
 
 @kernel
 def gather_at(at: Any, sizes: Int64s, chosen: Any, out: Any, out_offsets: Any) -> None:
-    """Gather sets by address; the sets are those of `mark_fresh`."""
+    """Copy the chosen sets by their addresses; `at` and `sizes` are as for `mark_fresh`."""
     for i in range(chosen.size):
         _copy(uint64s(at[chosen[i]], sizes[chosen[i]]), out, out_offsets[i])
 
@@ -198,7 +198,7 @@ def rank_of(feature: Any, order: Any) -> int:
 
 
 class Cells(NamedTuple):
-    """Counters of features, as many as there is room for at a time.
+    """Counters of features, as many at a time as there is room for.
 
     Args:
         counts: uint8 (2**b,).
@@ -233,7 +233,7 @@ def _count_cells(features: Any, offsets: Offsets, step: int, cells: Any) -> None
 def _count_keys(
     sampled: Any, cells: Any, least: int, keys: Any, counts: Any, progress: Any
 ) -> bool:  # fmt: skip
-    """Go on from feature progress[1] of set progress[0]; False where the table is full.
+    """Count keys from feature progress[1] of set progress[0] on; False where the table is full.
 
     `sampled` is features, offsets and step; progress[2] is how many keys the table has.
     """
@@ -295,8 +295,8 @@ def count_heavy(
         offsets: int64 (m + 1,): of the sets.
         step: One set in `step` is counted.
         counters: uint8 (2**b,): scratch.
-        bits: From b up: there are 2**bits counters, of which these are one part after the other.
-        least: The counted sets from which on a feature is heavy, up to 255.
+        bits: b or more: there are 2**bits cells, which `counters` holds one part after the other.
+        least: The number of counted sets from which on a feature is heavy, up to 255.
 
     Returns:
         keys, uint64, an open table; counts, int64.
@@ -325,7 +325,7 @@ def count_heavy(
 def first_places(
     features: Any, begin: int, end: int, prefix: int, order: Any, chosen: Any, heavy: Any
 ) -> None:
-    """Write to chosen[:wanted] where the first features of a set in the order are, from `begin`.
+    """Write the places, from `begin`, of a set's first features in the order to chosen[:prefix].
 
     `heavy` is scratch, uint64 (end - begin,).
     """
@@ -351,13 +351,13 @@ def first_places(
 
 @inner
 def prefix_of(size: int, condition: Condition) -> int:
-    """First features in the order by which a set of this size is found."""
+    """The number of first features in the order by which a set of `size` features is found."""
     return size - least_overlap(size, condition) + 1
 
 
 @inner
 def contained_prefix(size: int, condition: Condition) -> int:
-    """As `prefix_of`, of the smaller one of two sets, of which the larger is to contain enough."""
+    """As `prefix_of`, for a set of which a larger one is to contain enough."""
     return size - np.int64(np.ceil(condition.similarity * size * (1.0 - 1e-9))) + 1
 
 
@@ -369,13 +369,13 @@ def bucket_of(spread: Any, bits: Any) -> int:
 
 @inner
 def check_of(spread: Any, bits: Any) -> Any:
-    """What tells most features of a bucket apart: uint64 below 2**20."""
+    """The check of a feature times SPREAD; tells most of a bucket apart; uint64 below 2**20."""
     return (spread << bits) >> np.uint64(44)
 
 
 @kernel
 def prefix_sizes(offsets: Offsets, condition: Condition, out: Any) -> None:
-    """Write how many features find each set: int64 (m,)."""
+    """Write the number of features that find each set: int64 (m,)."""
     for i in range(out.size):
         size = offsets[i + 1] - offsets[i]
         if condition.measure == CONTAINMENT:
@@ -397,7 +397,7 @@ def put_in_order(
         ends: int64 (m + 1,): of set i those from ends[i] to before ends[i + 1].
         first: First set.
         last: Last set + 1.
-        out: uint64, written: what is to stand from ends[first] on.
+        out: uint64, written: the values for ends[first] and on.
     """
     longest = 0
     for i in range(first, last):
@@ -414,13 +414,13 @@ def put_in_order(
 def count_buckets(
     keys: Any, ends: Int64s, prefixes: Int64s, is_rest: bool, bits: Any, starts: Uint32s
 ) -> None:  # fmt: skip
-    """Make room for entries, which `put_entries` writes.
+    """Count the entries of each bucket, which `put_entries` writes.
 
     Args:
         keys: uint64: features in the order, of all sets.
         ends: int64 (m + 1,): where those of each set are.
         prefixes: int64 (m,): how many of each belong to its prefix.
-        is_rest: Whether the entries are of what is behind the prefixes.
+        is_rest: Whether the entries are of the features behind the prefixes.
         bits: uint64, from 1 up: of the buckets.
         starts: uint32 (2**bits + 2,), zeros; written: of bucket b, `starts` of Postings at b + 1.
     """
@@ -446,7 +446,7 @@ def put_entries(
         is_rest: See `keys`.
         bits: See `keys`.
         buckets: int64 (2,): the first, and the last + 1.
-        starts: What `count_buckets` made; at b the place of bucket b in the end.
+        starts: From `count_buckets`; at the end, starts[b] is the place of bucket b.
         entries: uint64, written: those of these buckets.
     """
     low, high = buckets[0], buckets[1]

@@ -1,4 +1,4 @@
-"""Which stored sets are similar to a query: prefix filter, sizes, places, then the features.
+"""Find the stored sets that are similar to a query: by prefix, size and place, then by features.
 
 If x and y share t features or more, the first shared one in any order of all features is among the
 first |x| - t + 1 of x and the first |y| - t + 1 of y. See docs/decisions/0012 and Bayardo, Ma and
@@ -57,9 +57,9 @@ if TYPE_CHECKING:
 
 LONG_BUCKET: Final = 32
 ENTRIES_A_WORD: Final = 4
-"""The time of an entry, in words of consecutive sketches."""
+"""The time to read an entry, as a number of words of consecutive sketches."""
 TELLING_BITS: Final = 24
-"""Bits of a word: sketches of different sets differ in 32, and hardly ever in fewer than these."""
+"""The bits of a word in which sketches of different sets hardly ever differ less; mostly in 32."""
 _PLACE: Final = np.uint64(0xFFF)
 
 
@@ -144,7 +144,7 @@ def _first_entry(postings: Any, begin: int, end: int, number: int) -> int:
 
 @inner
 def _entries_of(spread: Any, postings: Any, most: int) -> int:
-    """The entries of a feature's bucket, up to a limit; the first and the last are prefetched."""
+    """Count the entries of a feature's bucket, up to a limit; prefetch the first and the last."""
     bucket = bucket_of(spread, postings.bits)
     begin, end = np.int64(postings.starts[bucket]), np.int64(postings.starts[bucket + 1])
     prefetch(postings.entries, begin)
@@ -180,7 +180,7 @@ def _first_near(mine: Any, sets: Any, number: int, last: int, most: int) -> int:
 
 @inner
 def sketches_tell(query: Any, sets: Any, condition: Condition) -> bool:
-    """Whether a set as large as the query, but different, has a sketch that is too far away."""
+    """Whether most different sets of the query's size have a sketch that is too far away."""
     least = needed_overlap(query.size, query.size, condition)
     return 2 * (query.size - least) < TELLING_BITS * sets.words
 
@@ -189,7 +189,7 @@ def sketches_tell(query: Any, sets: Any, condition: Condition) -> bool:
 def _look_at_all(
     query: Any, sets: Any, low: int, high: int, condition: Condition, hits: Any, state: Any
 ) -> bool:
-    """As `_look_up`, by every sketch from set `low` to `high`, which stand by size."""
+    """As `_look_up`, by a look at every sketch of the sets from `low` to `high`, sorted by size."""
     make_sketch(query)
     number, count, size = max(low, state[ENTRY]), state[HITS], query.size
     while number < high:
@@ -287,7 +287,7 @@ def search_parts(
     queries: Any, parts: Int64s, condition: Condition, scratch: Any, seen: Any, hits: Any,
     state: Any,
 ) -> bool:  # fmt: skip
-    """Continue from `state` to the end; False if the buffers are full."""
+    """Search the parts from `state` on to the end; False if the buffers are full."""
     while state[PART] < parts.shape[0]:
         sets = _stored(parts[state[PART]])
         while state[QUERY] < queries.last:
@@ -320,7 +320,7 @@ def search_sets(
         last: Last query + 1.
         parts: int64 (p, 25): of each segment what `stored_sets` gives, made for this similarity
             or a smaller one.
-        condition: Condition: the measure, and the least similarity that is asked for.
+        condition: Condition: the measure, and the least similarity of a match.
 
     Returns:
         segments, int64; queries, int64; sets, int64; similarities, float64: by segment, then by

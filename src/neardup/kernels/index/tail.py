@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from neardup.kernels.array_types import Offsets, Uint32s
 
 MOST_TAIL: Final = 1 << 16
-"""Rows of a tail."""
+"""The most rows of a tail."""
 ROW: Final = np.uint64(MOST_TAIL - 1)
 PLACE: Final = np.uint64(0xFFFF)
 
@@ -78,7 +78,7 @@ def tail_sets(tail: TailSets) -> Any:
 
 @inner
 def tail_at(row: Any) -> Any:
-    """The tail of which `tail_sets` gave this."""
+    """The tail that a result of `tail_sets` stands for."""
     return TailSets(
         uint64s(row[0], row[1]), int64s(row[2], row[3]), uint32s(row[4], row[5]),
         uint64s(row[6], row[7]), uint64s(row[8], row[9]),
@@ -95,7 +95,7 @@ def bucket_in(heads: Uint32s, key: Any) -> int:
 def _search_all(
     query: Any, tail: TailSets, rows: int, condition: Condition, seen: Any, hits: Any, state: Any
 ) -> bool:  # fmt: skip
-    """Continue with the unseen rows from state[ENTRY] on; False if the buffers are full."""
+    """Compare a query with unseen rows from state[ENTRY] on; False if the buffers are full."""
     stamp = np.uint64(state[STAMP]) << np.uint64(32)
     for number in range(max(np.int64(0), state[ENTRY]), rows):
         similarity = reached(query, 0, tail, number, 0, condition)
@@ -117,7 +117,7 @@ def search_rows(
     queries: Any, tail: TailSets, rows: int, condition: Condition, scratch: Any, seen: Any,
     hits: Any, state: Any,
 ) -> bool:  # fmt: skip
-    """Continue from `state` to the end; False if the buffers are full.
+    """Search the rows for queries from `state` on; False if the buffers are full.
 
     A query that meets more rows than `seen` holds is compared with all, where sketches tell.
     """
@@ -190,8 +190,8 @@ def search_tail(
         first: First query.
         last: Last query + 1.
         tail: int64: what `tail_sets` gives, made for this similarity or a smaller one.
-        rows: Of the tail, how many are asked: the first ones.
-        condition: Condition: the measure, and the least similarity that is asked for.
+        rows: How many rows of the tail are searched: the first ones.
+        condition: Condition: the measure, and the least similarity of a match.
 
     Returns:
         queries, int64; rows, int64; similarities, float64: by query, in no order.
@@ -207,7 +207,7 @@ def search_tail(
 
 @kernel
 def link_entries(entries: Any, count: int, heads: Uint32s) -> None:
-    """Chain the first `count` entries again, from `heads` (uint32, zeros); see TailSets."""
+    """Chain the first `count` entries again from `heads` (uint32, zeros); see TailSets."""
     for at in range(count):
         bucket = bucket_in(heads, entries[2 * at])
         before = np.uint64(heads[bucket]) << np.uint64(32)
@@ -244,7 +244,7 @@ def append_chosen(
 def append_set(
     features: Any, tail: TailSets, number: int, used: int, measure: int, similarity: float
 ) -> int:
-    """As `append_sets`, of one: uint64, ascending; see Condition for the last two."""
+    """As `append_sets`, for one set: uint64, ascending; see Condition for the last two."""
     size, sets = np.int64(features.size), tail_at(tail)
     chosen, heavy = np.empty(size, np.int64), np.empty(size, np.uint64)
     prefix = lookup_count(size, Condition(measure, similarity, np.int64(0)))
@@ -257,7 +257,7 @@ def append_set(
 def _append_all(
     queries: Queries, tail: TailSets, number: int, used: int, condition: Condition, scratch: Any
 ) -> int:
-    """See `append_sets`, which makes the arrays: what is made here would have to be counted."""
+    """Do the work of `append_sets`, which makes the arrays, so that nothing is allocated here."""
     chosen = scratch.chosen
     for q in range(queries.first, queries.last):
         query = query_of(queries, q, scratch)
@@ -274,17 +274,17 @@ def _append_all(
 def append_sets(
     queries: Queries, tail: TailSets, number: int, used: int, condition: Condition
 ) -> int:
-    """Put sets into a tail that has room for them; O(features).
+    """Append sets to a tail that has room for them; O(features).
 
     Args:
         queries: Queries: the sets.
         tail: int64: what `tail_sets` gives.
         number: The row of the first.
         used: Entries that the tail has.
-        condition: The measure, and the least similarity that will be asked for.
+        condition: The measure, and the least similarity of later searches.
 
     Returns:
-        Entries that the tail has then.
+        The new number of entries of the tail.
     """
     scratch = new_scratch(queries)
     return np.int64(_append_all(queries, tail_at(tail), number, used, condition, scratch))

@@ -1,7 +1,7 @@
-"""A step of the greedy match whose documents were looked up in threads: what is left to do of it.
+"""The rest of a step of the greedy match, after threads have looked up its documents.
 
 Documents that match nothing kept before are matched with each other: under the few keys that two of
-them share. Those kept then are put in the index of all.
+them share. Those that are kept go to the index of all.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 _SPREAD: Final = np.uint64(0xD6E8FEB86659FD93)
 ONE, SEVERAL = 0, 1
-"""Columns of the marks: of the keys that a document has, and of those that another has too."""
+"""Columns of the marks: keys that one document has, and keys that several have."""
 
 
 @inner
 def _mark(key: Any, marks: Uint64s) -> tuple[int, Any]:
-    """Word and bit of a key in the marks."""
+    """The word and the bit of a key in the marks."""
     place = (key * _SPREAD) >> np.uint64(20)
     word = np.int64((place >> np.uint64(6)) & np.uint64(len(marks) - 1))
     return word, np.uint64(1) << (place & np.uint64(63))
@@ -83,7 +83,7 @@ def shared_keys(documents: Rows, keys: Keys, match: Int64s, marks: Uint64s) -> A
 def _kept(
     x: int, j: int, offsets: Any, key_offsets: Any, condition: Condition, place: int
 ) -> Probe:
-    """Document x, the j-th of those that the keys are of, for being indexed only."""
+    """The probe for document x, the j-th document of the keys, which is only to be indexed."""
     size, nothing = offsets[x + 1] - offsets[x], np.int64(0)
     return Probe(
         x, size, nothing, nothing, nothing, octave_of(size), most_before(size, condition),

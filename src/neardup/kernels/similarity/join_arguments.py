@@ -1,4 +1,4 @@
-"""What the kernels of the similarity join are given, in groups."""
+"""Groups of arguments of the kernels of the similarity join."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Condition(NamedTuple):
 
 
 class Rarity(NamedTuple):
-    """In how many documents each feature is, or more."""
+    """The number of documents that have each feature, or a larger number."""
 
     cells: Any  # uint8, ranks: any order in which 1 stands for one document, from `rank_cells`
     shift: Any  # uint64: the cell of feature h is h >> shift

@@ -30,13 +30,13 @@ _GROUP: Final = 1
 
 @inner
 def _part(key: np.uint64, bits: int) -> int:
-    """The upper bits of the key, mixed; `bits` may be 0."""
+    """The part of a key: the upper bits of the mixed key; `bits` may be 0."""
     return np.int64(((key * _SPREAD) >> np.uint64(1)) >> np.uint64(63 - bits))
 
 
 @kernel
 def keys_by_part(documents: Rows, keys: Keys, bits: int, ends: Int64s) -> Any:
-    """Bring keys in the order of their parts of the hash range, stable; O(keys + parts).
+    """Bring keys into the order of their parts of the hash range, stable; O(keys + parts).
 
     Args:
         documents: int64 (m,), each below 2**32.
@@ -74,7 +74,7 @@ def _document(record: Uint64s) -> int:
 
 @inner
 def _root(forest: Int64s, row: int) -> int:
-    """The root as far as it is known: another thread may unite groups at the same time."""
+    """The root of a row as far as it is known: another thread may unite groups at the same time."""
     while forest[row] != row:
         row = forest[row]
     return row

@@ -57,10 +57,10 @@ if TYPE_CHECKING:
 
 LOOKED_UP: Final = 8
 MET_AT_ONCE: Final = 64
-"""So many documents are read ahead of their verification."""
+"""The number of documents that are read ahead of their verification."""
 FIRST_PAIRS: Final = 1024
 MOST_BITS: Final = 1 << 62
-"""The least value that means no distance."""
+"""The least number of bits that stands for no limit of distance."""
 
 
 @inner
@@ -75,7 +75,7 @@ def _root(parent: Int64s, row: int) -> int:
 def _probe(
     x: int, j: int, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk
 ) -> Probe:
-    """Make document x, the j-th of those of the keys, the current one."""
+    """Make document x, the j-th document of the keys, the current one."""
     begin, end = sets.offsets[x], sets.offsets[x + 1]
     fold_sketch(walk.sketches, x, condition, postings.folds, walk.place)
     smallest, largest = sizes_near(end - begin, condition)
@@ -93,7 +93,7 @@ def _probe(
 def _is_new_match(
     x: int, y: int, sets: Sets, condition: Condition, used: Int64s, walk: Walk
 ) -> bool:
-    """Whether two documents that were not compared before match."""
+    """Whether two documents match and have not been compared before."""
     seen, members = walk.seen, walk.members
     if seen[y] == x + 1:
         return False
@@ -203,7 +203,7 @@ def _unite(
 
 @inner
 def _before(best: int, first: int, last: int, rank: Any, matches: Any) -> int:
-    """Move those of found[first:last] that come before a document forward; where they end."""
+    """Move those of matches[first:last] that rank before `best` to the front; returns their end."""
     end = first
     for c in range(first, last):
         if rank[matches[c]] < rank[best]:
@@ -357,7 +357,7 @@ def match_components(
     documents: Rows, sets: Sets, condition: Condition, keys: Keys, postings: Postings, walk: Walk,
     stop: Bytes,
 ) -> None:  # fmt: skip
-    """Unite documents with those indexed before that they are similar to; index them all.
+    """Unite documents with the similar ones among those indexed before; index them all.
 
     walk.match is a union-find forest. Arguments as for `match_greedy`.
     """

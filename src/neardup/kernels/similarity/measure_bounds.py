@@ -1,4 +1,4 @@
-"""How similar two sets are, by their sizes and what they share."""
+"""The similarity of two sets by their sizes and shared features, and bounds that follow from it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ JACCARD, COSINE, CONTAINMENT, DICE = range(4)
 """Numbers of the rows of `similarity/measures.py`."""
 
 _ROUNDING: Final = 1e-9
-"""By this share bounds are looser than the condition, for what their own rounding may lose."""
+"""The share by which bounds are looser than the condition, to make up for their own rounding."""
 _LARGEST: Final = 1 << 62
-"""No set has more features; the quotient of a size and a tiny threshold may exceed an int64."""
+"""The most features of a set; the quotient of a size and a tiny threshold may exceed an int64."""
 
 
 @inner
@@ -38,7 +38,7 @@ def size_ratio(similarity: float, measure: int) -> float:
 
 @inner
 def overlap(similarity: float, size: float, other: float, measure: int) -> float:
-    """What two sets of these sizes, or weights, share at least at a threshold, not rounded."""
+    """The least that two sets of these sizes, or weights, share at a threshold, not rounded."""
     if measure == JACCARD:
         return similarity / (1.0 + similarity) * (size + other)
     if measure == COSINE:
@@ -74,30 +74,30 @@ def score(shared: float, size: float, other: float, measure: int) -> float:
 
 @inner
 def least_overlap(size: int, condition: Condition) -> int:
-    """Features of a set of `size` that any set that is similar enough shares."""
+    """The least number of features that a set of `size` shares with one that is similar enough."""
     share = size_ratio(condition.similarity, condition.measure)
     return max(1, np.int64(math.ceil(share * size - _ROUNDING * size)))
 
 
 @inner
 def needed_overlap(size: int, other: int, condition: Condition) -> int:
-    """Features that two sets of these sizes share if they are similar enough."""
+    """The least number of features that two sets of these sizes share if similar enough."""
     least = overlap(condition.similarity, size, other, condition.measure)
     return np.int64(math.ceil(least - _ROUNDING * least))
 
 
 @inner
 def most_before(size: int, condition: Condition) -> int:
-    """Features of a set that precede, at most, the first it shares with a larger similar one.
+    """The most features of a set before the first that it shares with a larger similar set.
 
-    Its keys with more before them are late: under these only smaller sets find it.
+    Keys of the set with more features before them are late: under these only smaller sets find it.
     """
     return size - needed_overlap(size, size, condition)
 
 
 @inner
 def sizes_near(size: int, condition: Condition) -> tuple[int, int]:
-    """Bounds of the features that a set has which is similar enough to one of `size`."""
+    """The least and the most features of a set that is similar enough to one of `size`."""
     share = size_ratio(condition.similarity, condition.measure) * (1.0 - _ROUNDING)
     largest = np.int64(_LARGEST)
     # A share of 0 bounds no size: the comparison fails, and nothing is divided by it.

@@ -1,4 +1,4 @@
-"""The features that two documents share, exactly, and whether that makes them a match."""
+"""The exact number of features that two documents share, and whether they match."""
 
 from __future__ import annotations
 

@@ -58,18 +58,17 @@ PADDING: Final = 8
 """Folded sketches behind the last row, which are read with it."""
 PARTS_LOG2: Final = 3
 LATE, FINE, LONG, PART_AT, OCTAVE_AT = 1, 2, 4, 3, 3 + PARTS_LOG2
-"""Of a kind: the bits that tell if the key is late in all, if the class is of a part of an octave,
-and if it is long; and where the number of that part and the octave begin."""
+"""Parts of a kind: bits that say whether the key is late in all documents, whether the class is of
+a part of an octave, whether it is long; and where the number of that part and the octave begin."""
 FETCHES: Final = 3
-"""See `fetch_places`."""
+"""The number of steps of `fetch_places`."""
 ROWS, SLOTS, KEYS, VERIFIED = range(4)
 USED: Final = 4
 ROWS_A_KEY: Final = 5
-"""No index has more rows than so many for each key that was put in: at most four in blocks, and one
-in a ring."""
+"""The most rows of an index for each key that was put in: four in blocks, and one in a ring."""
 
 SECOND_BLOCK, BLOCK_TIMES, LARGEST_BLOCK = 3, 4, 192
-"""Documents of a class's second block, of each later one over the one before, of the largest.
+"""Sizes of the blocks of a class: the second one's, the factor of each later one, and the largest.
 
 A class that has one of the largest is long."""
 
@@ -84,7 +83,7 @@ WORDS_AT_ONCE: Final = 16
 
 @inner
 def octave_of(size: int) -> int:
-    """The octave of a size: it has those from a power of two to twice as many."""
+    """The octave of a size: the sizes from a power of two to twice as many."""
     octave, rest = np.int64(0), np.int64(size)
     while rest > 1:
         rest >>= 1
@@ -94,7 +93,7 @@ def octave_of(size: int) -> int:
 
 @inner
 def kind_of(probe: Probe, key: np.uint64) -> int:
-    """The kind of the class in which a document is under a key that is not late."""
+    """The kind of the class that holds a document under a key that is not late."""
     kind = probe.octave << OCTAVE_AT
     if key != COMMON_KEY:
         return kind
@@ -115,7 +114,7 @@ def _find_class(rows: Uint32s, first: int, kind: int) -> int:
 def _class_of(
     rows: Uint32s, first: int, key: np.uint64, before: int, probe: Probe
 ) -> tuple[int, int]:
-    """The class of a document in the list of a key, 0 if it is to be made; and its kind."""
+    """The class of a document in the list of a key, 0 if there is none yet; and its kind."""
     kind, head = kind_of(probe, key), np.int64(0)
     is_late, is_apart = before > probe.most_before, probe.is_late_apart
     if not is_late or not is_apart:
@@ -139,7 +138,7 @@ def _sizes_of(kind: int) -> tuple[int, int]:
 
 @inner
 def sketch(features: Any, begin: int, end: int, is_union: bool, sketches: Uint64s, x: int) -> None:
-    """Write sketches[x], of features[begin:end], which are distinct: parities, or unions of bits.
+    """Write sketches[x] from the distinct features[begin:end]: parities, or unions of bits.
 
     Words that are folded the same way are a sketch of fewer bits.
     """
@@ -200,7 +199,7 @@ def sketches_near(sketches: Uint64s, x: int, y: int, most: int) -> bool:
 
 @inner
 def sketch_contained(sketches: Uint64s, x: int, y: int, most: int) -> bool:
-    """Whether up to `most` bits of the union of x are not in that of y; no more features are."""
+    """Whether y lacks at most `most` bits of the union of x; it lacks at least as many features."""
     missing = np.int64(0)
     for word in range(sketches.shape[1]):
         missing += popcount(sketches[x, word] & ~sketches[y, word])
@@ -211,7 +210,7 @@ def sketch_contained(sketches: Uint64s, x: int, y: int, most: int) -> bool:
 
 @inner
 def _slot(table: Uint64s, key: np.uint64) -> int:
-    """Where `key` is, or would be put, in an open table; keys are never 0."""
+    """The slot of `key`, or a free one for it, in an open table; keys are never 0."""
     mask = np.uint64(len(table) - 1)
     slot = np.int64((key * _SPREAD) >> np.uint64(20) & mask)
     while table[slot, _KEY] != key and table[slot, _KEY] != np.uint64(0):
@@ -241,7 +240,7 @@ def first_class(table: Uint64s, h: np.uint64) -> int:
 
 @inner
 def fetch_block(rows: Uint32s, folds: Uint64s, block: int) -> None:
-    """Begin to bring the beginning of a block."""
+    """Prefetch the first row of a block."""
     prefetch(rows, COLUMNS * block)
     words = np.int64(folds.shape[1])
     prefetch(folds, (block + 1) * words)
@@ -251,7 +250,7 @@ def fetch_block(rows: Uint32s, folds: Uint64s, block: int) -> None:
 
 @inner
 def fetch_classes(probe: Probe, keys: Uint64s, postings: Postings) -> None:
-    """Begin to bring the first class of each key of a document, all at once."""
+    """Prefetch the first class of each key of a document, all at once."""
     table, rows, folds = postings.table, postings.rows, postings.folds
     mask = np.uint64(len(table) - 1)
     for k in range(probe.first, probe.last):
@@ -264,9 +263,9 @@ def fetch_classes(probe: Probe, keys: Uint64s, postings: Postings) -> None:
 
 @inner
 def fetch_places(fetch: int, probe: Probe, keys: Keys, postings: Postings) -> None:
-    """Begin to bring where a document will be put under each of its keys: one of FETCHES steps.
+    """Prefetch the rows where a document will go under each of its keys: one of FETCHES steps.
 
-    Each reads what the step before has brought: so other work belongs between them.
+    Each step reads what the step before has fetched, so other work belongs between them.
     """
     table, rows, folds = postings.table, postings.rows, postings.folds
     mask, words = np.uint64(len(table) - 1), np.int64(folds.shape[1])
@@ -289,7 +288,7 @@ def fetch_places(fetch: int, probe: Probe, keys: Keys, postings: Postings) -> No
 
 @general
 def link(rows: Uint32s, at: int, column: int) -> int:
-    """What a row has in a column; int64."""
+    """The value of a row in a column; int64."""
     return np.int64(rows[at, column])
 
 
@@ -326,10 +325,10 @@ def _apart(folds: Uint64s, at: int, place: int) -> int:
 
 @inner
 def most_apart_in(rows: Uint32s, head: int, probe: Probe, condition: Condition) -> int:
-    """In how many features the probe and a similar document of a class differ at most.
+    """The most features in which the probe and a similar document of a class differ.
 
-    By every measure that is a convex function of the other's size, and so it is largest at one end
-    of the sizes of the class. Overlaps are rounded up by less than one, differences by two.
+    By every measure it is a convex function of the other's size, and so it is largest at one end of
+    the sizes of the class. Overlaps are rounded up by less than one, differences by two.
     """
     least, most = _sizes_of(link(rows, head, KIND))
     low, high = max(probe.smallest, least), min(probe.largest, most)
@@ -342,7 +341,7 @@ def most_apart_in(rows: Uint32s, head: int, probe: Probe, condition: Condition) 
 def _is_near(
     rows: Uint32s, at: int, apart: int, probe: Probe, before: int, condition: Condition
 ) -> bool:
-    """See `is_near`; the sketches differ in `apart` bits. Without branches: none is predictable."""
+    """As `is_near`, for sketches that differ in `apart` bits. No branches: none is predictable."""
     other = link(rows, at, SIZE)
     needed = needed_overlap(probe.size, other, condition)
     return (
@@ -369,7 +368,7 @@ def only_near(
     postings: Postings, first: int, marked: np.uint64, probe: Probe, before: int,
     condition: Condition,
 ) -> Any:  # fmt: skip
-    """Those of the rows first..first+7 marked in `marked` that `is_near`; O(the last of them)."""
+    """Mark those of the rows first..first+7 in `marked` that `is_near`; O(the last of them)."""
     rows, folds = postings.rows, postings.folds
     near, rest, i = np.uint64(0), marked, np.int64(0)
     while rest:
@@ -383,7 +382,7 @@ def only_near(
 
 @inner
 def room_in(rows: Uint32s, head: int, block: int) -> int:
-    """How many documents fit in a block of a class."""
+    """The number of documents that fit in a block of a class."""
     return np.int64(1) if block == head else link(rows, block, ROOM)
 
 
@@ -434,7 +433,7 @@ def any_near(
 
 @inner
 def copy_document(postings: Postings, at: int, to: int) -> None:
-    """Copy a document's row, but for rings."""
+    """Copy a document's row, but not its links to rings."""
     rows, folds = postings.rows, postings.folds
     for word in range(folds.shape[1]):
         folds[to, word] = folds[at, word]
@@ -444,7 +443,7 @@ def copy_document(postings: Postings, at: int, to: int) -> None:
 
 @inner
 def _new_place(rows: Uint32s, head: int, used: Int64s) -> int:
-    """A row for one more document of a class."""
+    """Make room for one more document of a class; returns its row."""
     block, count = link(rows, head, LAST), link(rows, head, COUNT)
     room = room_in(rows, head, block)
     if count == room:

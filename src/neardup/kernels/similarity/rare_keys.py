@@ -1,4 +1,4 @@
-"""Which features find a document in the exact similarity join: its rarest ones.
+"""The keys of a document in the exact similarity join: its rarest features.
 
 They are chosen by how many documents have them, counted in hashed cells. A cell has one byte: it
 counts up to 255, a second table counts higher, and in the end the byte is the rank of the count.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from neardup.kernels.similarity.join_arguments import Condition, Rarity, Sets
 
 MOST: Final = 255
-"""A cell counts up to this many documents; `beyond` counts on."""
+"""The most documents that a cell counts; `beyond` counts on."""
 
 EXACT: Final = 128
 """Counts up to this are ranks themselves; above, a rank is an eighth of an octave."""
@@ -35,7 +35,7 @@ _CELL, _COUNT = 0, 1
 TOP_BITS: Final = 6
 
 COMMON_KEY, ALL_KEY = np.uint64(1), np.uint64(2)
-"""Keys like any other: a feature that is one of these numbers only has more documents under it."""
+"""The keys of common features. A feature with one of these hashes only has more documents."""
 
 
 class _Chosen(NamedTuple):
@@ -50,7 +50,7 @@ class _Chosen(NamedTuple):
 
 @inner
 def _slot(beyond: Int64s, cell: int) -> int:
-    """Where a cell is, or would be put, in an open table."""
+    """The slot of a cell, or a free one for it, in an open table."""
     mask = len(beyond) - 1
     slot = np.int64((np.uint64(cell) * _SPREAD) >> np.uint64(32)) & mask
     while beyond[slot, _COUNT] and beyond[slot, _CELL] != cell:
@@ -78,7 +78,7 @@ def cells_by_bin(
     features: Hashes, first: int, last: int, shift: np.uint64, bin_shift: np.uint64, places: Int64s,
     cells: Uint32s,
 ) -> None:  # fmt: skip
-    """Put the cells of features[first:last] where those of their bins belong; O(features).
+    """Put the cells of features[first:last] in the order of their bins; O(features).
 
     Args:
         features: uint64, hashes.
@@ -101,7 +101,7 @@ def cells_by_bin(
 def count_cells(
     numbers: Uint32s, starts: Offsets, first: int, last: int, cells: Bytes, beyond: Int64s
 ) -> None:
-    """Count what `cells_by_bin` put in the bins first..last-1; O(features).
+    """Count the cells that `cells_by_bin` put in the bins first..last-1; O(features).
 
     A bin is so short that its cells stay near the processor.
 
@@ -127,7 +127,7 @@ def count_cells(
 
 
 def beyond_slots(features: int) -> int:
-    """The slots of a table for all cells that a number of features can bring beyond MOST."""
+    """The slots of a table for all cells that this number of features can take beyond MOST."""
     return 1 << max(4, (2 * (features // (MOST + 1) + 1) - 1).bit_length())
 
 
@@ -194,9 +194,9 @@ def _top(value: Any) -> int:
 
 @inner
 def _bring_forward(values: Any, count: int, top: int) -> int:
-    """Move those of values[:count] with top bits up to `top` to the front; where they end.
+    """Move those of values[:count] with top bits up to `top` to the front; returns where they end.
 
-    Without a branch: which values they are cannot be predicted.
+    There is no branch on a value, since it could not be predicted.
     """
     end = 0
     for i in range(count):
@@ -286,7 +286,7 @@ def _select_keys(
 def select_keys(
     documents: Rows, sets: Sets, rarity: Rarity, condition: Condition, key_offsets: Int64s
 ) -> Any:
-    """Choose the features by which each document is found: its prefix, less what it has alone.
+    """Choose the keys of each document: its prefix, less the features that it alone has.
 
     O(features).
 

@@ -1,7 +1,7 @@
 """The indexed documents that may match the current one: those under its keys with a near sketch.
 
-An entry of the index tells by sizes, the place of the key and a folded sketch; then whole sketches
-are compared.
+An entry of the index rules out most documents by size, the place of the key and a folded sketch;
+then whole sketches are compared.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     )
 
 QUEUE: Final = 64
-"""Blocks that wait, so that they are at hand when they are read; a power of two."""
+"""The most blocks that wait in the queue while memory brings them; a power of two."""
 BLOCK, HEAD, EARLIER = range(3)
 """Columns of the queue: a block, its class, and the features of the probe before the key."""
 QUEUE_COLUMNS: Final = 3
@@ -75,9 +75,9 @@ def _note_near(
     bounds: tuple[int, int], most: int, before: int, count: int, probe: Probe, condition: Condition,
     postings: Postings, walk: Walk,
 ) -> int:  # fmt: skip
-    """Add documents of rows that may be similar and are new to walk.found.
+    """Add the new documents of rows that may be similar to the `count` in walk.found.
 
-    Rows are from bounds[0] to bounds[1] - 1. They are `count` so far; returns how many then.
+    The rows are those from bounds[0] to bounds[1] - 1. Returns how many documents there are.
     """
     x, seen, matches, sketches = probe.x, walk.seen, walk.found, walk.sketches
     words = np.int64(sketches.shape[1])
@@ -99,7 +99,7 @@ def _note_near(
 
 @general
 def _queue_up(queue: Int64s, back: int, block: int, head: int, before: int) -> int:
-    """Put a block at the back of the queue; returns where its back is then."""
+    """Put a block at the back of the queue; returns the new back."""
     place = back & (QUEUE - 1)
     queue[place, BLOCK], queue[place, HEAD], queue[place, EARLIER] = block, head, before
     return back + 1
@@ -109,8 +109,8 @@ def _queue_up(queue: Int64s, back: int, block: int, head: int, before: int) -> i
 def meet(probe: Probe, condition: Condition, keys: Keys, postings: Postings, walk: Walk) -> int:
     """List the indexed documents that share a key and are near by their entries, each once.
 
-    Blocks wait in a queue for a while after they began to be fetched: each lies somewhere else in
-    memory, and the next one of a class is known only from the one before.
+    Blocks are prefetched and wait in a queue for a while: each lies somewhere else in memory, and
+    the next one of a class is known only from the one before.
     """
     is_wide = postings.folds.shape[1] > 1  # else next to nothing lies between the two bounds
     rows, folds, queue = postings.rows, postings.folds, walk.queue
@@ -153,10 +153,10 @@ def only_alike(
     places: tuple[int, int], count: int, probe: Probe, sets: Sets, condition: Condition,
     postings: Postings, walk: Walk,
 ) -> int:  # fmt: skip
-    """Move those of walk.found that may be similar by groups and whole sketches to its front.
+    """Move the documents of walk.found that may match by groups and whole sketches forward.
 
-    They are those from places[0] to places[1] - 1, and go behind the first `count`; returns where
-    they end.
+    Those from places[0] to places[1] - 1 are checked, and go behind the first `count`; returns
+    where they end.
     """
     matches = walk.found
     # Where entries have all of the sketch, there is no more to be told from it.
