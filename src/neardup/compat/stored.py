@@ -215,7 +215,8 @@ def _numbers(texts: Iterable[str], base: int, bits: int) -> Any:
     for row, text in enumerate(_listed(texts)):
         string = text.decode("latin-1") if isinstance(text, bytes) else text
         if not isinstance(string, str) or not _DIGITS[base].fullmatch(string.strip()):
-            raise DataError(f"row {row}: {text!r:.60} is not a number of base {base}")
+            use = ", as a string" if isinstance(string, int) else ""
+            raise DataError(f"row {row}: {text!r:.60} is not a number of base {base}{use}")
         # Python refuses to read numbers of thousands of digits; no width here takes that many.
         value = int(string, base) if len(string) <= _MOST_DIGITS else 1 << bits
         if not -(1 << bits - 1) <= value < 1 << bits:

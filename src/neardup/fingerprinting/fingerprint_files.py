@@ -289,8 +289,8 @@ def _damaged(path: str, error: Exception) -> DataError:
 def _check_columns(path: str, names: Sequence[str]) -> None:
     if "fingerprint" not in names:
         raise DataError(
-            f"{path}: no column 'fingerprint' among {list(names)}; make the file with"
-            " `neardup fingerprint`"
+            f"{path}: no column 'fingerprint' among {list(names)}; give the column that has them"
+            " this name, or make the file with `neardup fingerprint`"
         )
 
 
