@@ -6,9 +6,9 @@ the right one: all others of the step have a lower priority. The rest are matche
 with each other, one after the other, in an index of the step's own, and those kept then go to the
 index of all.
 
-How long a step is, and whether it is done in threads, changes no result. So both follow what
-steps took before: threads cost up to half more work, and are worth it only where one thread is what
-the others wait for, and there are several.
+The length of a step, and whether threads do it, changes no result. So both follow the time that
+earlier steps took: threads cost up to half more work, and pay only where there are several and all
+others would wait for one.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
 __all__ = ["GreedySteps", "Scratch"]
 
 FIRST_STEP: Final = 1 << 16
-"""Features of the first step."""
+"""The number of features in the first step."""
 
 LEAST_SECONDS, MOST_SECONDS = 0.002, 0.008
-"""Of the processor, for each thread, that a step takes: shorter ones are doubled, longer halved."""
+"""Processor seconds of a step for each thread: shorter steps are doubled, longer ones halved."""
 
 SLICES_A_THREAD: Final = 4
 """The parts of a step for each thread: several, as some documents take longer than others."""
 
 MARKS_A_KEY: Final = 16
-"""Bits for each key: one key in this number passes by chance as shared by two documents."""
+"""Bits of the marks for each key: one key in this number seems by chance to be in two documents."""
 
 WORK_IN_THREADS, REST = 1.5, 0.4
-"""What a step takes in threads, all of them together, and the part of it that is one thread; by
-what it takes in one."""
+"""The work of a step in all threads together, and the part of it that one thread does alone, each
+relative to the work of the step in one thread."""
 
 MOST_OF_ALONE: Final = 0.85
-"""Of the time that a step takes in one thread: what it may take in several."""
+"""The share of its time in one thread that a step may take in several."""
 
 PAST: Final = 0.75
-"""The weight of all steps before the last: one that a busy machine made long decides little."""
+"""The weight of all steps before the last, so that one step on a busy machine decides little."""
 
 
 class Scratch:
@@ -59,12 +59,12 @@ class Scratch:
     """
 
     def __init__(self, walk: Walk, count: int) -> None:
-        """Have none."""
+        """Note the number of threads; nothing is allocated yet."""
         self._walk, self._count = walk, count
         self._others: list[Any] = []
 
     def walks(self, walk: Walk, index: KeyIndex) -> list[Walk]:
-        """A walk for each thread, that only looks up, with the results of `walk`."""
+        """A walk for each thread, which only looks up and shares the results of `walk`."""
         if not self._others:
             self._others = [
                 {
@@ -88,9 +88,9 @@ class GreedySteps:
     Args:
         sets: The documents.
         condition: When two match.
-        index: Of those kept before; written.
-        fresh: An empty index, for those of a step.
-        scratch: For `workers` threads.
+        index: The index of the documents kept before; written.
+        fresh: An empty index for the documents of a step.
+        scratch: Working memory for `workers` threads.
         workers: Threads that look up at once, while this one waits for them.
     """
 
@@ -118,9 +118,9 @@ class GreedySteps:
 
         Args:
             documents: int64 (m,).
-            keys: Theirs.
-            walk: Written.
-            choosing: Seconds of the processor that it took to choose these keys.
+            keys: Keys of these documents.
+            walk: Walk, written.
+            choosing: Processor seconds that it took to choose these keys.
             stop: uint8 (1,): matching ends early once it is set.
         """
         passed = np.append(0, np.cumsum(np.diff(self._sets.offsets)[documents]))
@@ -139,7 +139,7 @@ class GreedySteps:
             first = last
 
     def _adapt(self, seconds: float, cut: bool) -> None:
-        """Set how the next step is done by what steps took; `cut`: the last may have been short."""
+        """Plan the next step by the time of earlier ones; `cut`: the last may have been short."""
         threads, alone, choosing = self._workers, self._alone, self._choosing
         time_alone = max(alone, (alone + choosing) / threads)
         time_in_threads = max(
@@ -152,7 +152,7 @@ class GreedySteps:
             self._features *= 2
 
     def _step(self, documents: Any, keys: Keys, walk: Walk, stop: Any) -> float:
-        """Match the documents of a step one after the other; how long that took."""
+        """Match the documents of a step one after the other; returns processor seconds."""
         from neardup.kernels.similarity.match_documents import match_greedy
 
         start = time.thread_time()
@@ -161,7 +161,7 @@ class GreedySteps:
         return time.thread_time() - start
 
     def _step_in_threads(self, documents: Any, keys: Keys, walk: Walk, stop: Any) -> float:
-        """Match the documents of a step in threads; how long that took, all of them together."""
+        """Match the documents of a step in threads; returns processor seconds of all of them."""
         from neardup.kernels.similarity.greedy_step import insert_kept, shared_keys
         from neardup.kernels.similarity.join_arguments import Keys as Shared
         from neardup.kernels.similarity.match_documents import match_greedy
@@ -181,7 +181,7 @@ class GreedySteps:
         return seconds + time.thread_time() - start
 
     def _look_up(self, documents: Any, keys: Keys, walk: Walk, stop: Any) -> float:
-        """Match documents with those of the index in threads; seconds of all of them."""
+        """Match documents with those of the index in threads; returns processor seconds of all."""
         from neardup.kernels.similarity.match_documents import match_greedy
         from neardup.kernels.similarity.postings import VERIFIED
 

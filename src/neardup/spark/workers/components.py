@@ -23,11 +23,11 @@ __all__ = ["ROUTED", "STARS", "forest", "large_stars", "roots_of", "routed", "sm
 
 ROUTED: Final = "p int, node long, to long"
 STARS: Final = "node long, to long, changed int"
-"""An edge from a document to one of a lower number; whether its step changed what it was given."""
+"""An edge from a document to one of a lower number; `changed` says whether its step changed any."""
 
 
 def forest(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Reduce edges `left`, `right` to STARS of the partition's own components."""
+    """Reduce the edges `left`, `right` of a partition to STARS of the components that they form."""
     table = whole(batches)
     if table is None:
         return
@@ -39,7 +39,7 @@ def forest(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def roots_of(one: Rows, other: Rows, count: int) -> Rows:
-    """The first place of each place's component: int64 (count,), by edges between places."""
+    """The first place in the component of each place, by edges between places; int64 (count,)."""
     from neardup.kernels.forest import flatten, unite_all
 
     parent, roots = np.arange(count, dtype=np.uint32), np.empty(count, np.int64)

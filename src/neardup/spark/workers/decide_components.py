@@ -41,14 +41,14 @@ DECISIONS: Final = (
     "number long, kept_by long, label long, via long, score double, kept_score double,"
     " distance int, similarity double"
 )
-"""Distance and similarity are those of a dropped document to the kept one: by greedy keep, whose
-matches have them."""
+"""A decision for each document. Distance and similarity are those of a dropped document to the
+kept one; only greedy keep has them."""
 SENT: Final = f"p int, {EDGES}"
 LEVELS: Final = "number long, level int"
 
 
 def members(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
-    """Send edges, and documents with the one that stands for them, by their label."""
+    """Send edges, and documents with their representatives, by their label."""
     for batch in batches:
         (label,) = arrays_of(batch, "label")
         columns = {name: batch.column(name) for name in batch.schema.names if name != "label"}
@@ -56,7 +56,7 @@ def members(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.Record
 
 
 def decide(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.RecordBatch]:
-    """Decide for every document of whole components: MEMBERS to DECISIONS.
+    """Decide for each document of whole components: MEMBERS to DECISIONS.
 
     Greedy keep inside a component is greedy keep over all, since matches never leave it. Takes
     about 100 bytes of memory for each edge of the partition's components.
@@ -110,7 +110,7 @@ def greedy(one: Any, other: Any, order: Any) -> Any:
 
 
 def edges_to(one: Any, other: Any, kept: Any) -> Any:
-    """The first edge between each place and the one kept for it; -1 for those that are kept."""
+    """The first edge between each place and the place kept for it; -1 for kept places."""
     size, edges = len(kept), np.full(len(kept), -1)
     dropped = np.flatnonzero(kept != np.arange(size))
     pairs = np.minimum(one, other) * size + np.maximum(one, other)
@@ -131,7 +131,7 @@ def by_right(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.Recor
 
 
 def first_leaders(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.RecordBatch]:
-    """The edge of each right document to its first left one; all EDGES in one partition."""
+    """The edge of each right document to its left one of highest priority, from all its EDGES."""
     table = whole(batches)
     if table is None:
         return
@@ -144,9 +144,9 @@ def first_leaders(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.R
 def levels(
     batches: Iterable[pa.RecordBatch], cuts: list[tuple[float, int]], keep: str
 ) -> Iterator[pa.RecordBatch]:
-    """Count how many of the cuts (score and number, the last in order first) a document precedes.
+    """Count the cuts (score and number, the last in order first) that each document precedes.
 
-    From rows of `number` and `score`; gives LEVELS.
+    Takes rows of `number` and `score`; gives LEVELS.
     """
     for batch in batches:
         numbers, score = arrays_of(batch, "number", "score")

@@ -1,8 +1,8 @@
 """On the workers: the keys by which similar documents meet, and how heavy each is.
 
 Features are counted in cells, which merge; so all documents choose their rarest features under one
-order. What only one document has is not a key. Keys are counted in cells too: a heavy one is cut in
-pieces, and every two pieces meet in a task of their own.
+order. A feature of only one document is not a key. Keys are counted in cells too: a heavy key is
+cut in pieces, and every two pieces meet in a task of their own.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ LOADS: Final = "loads binary"
 KEYS: Final = "key long, number long, size int, before int, sketch long"
 POSTINGS: Final = f"p int, side int, {KEYS}"
 CARRIED: Final = ("number", "size", "before", "sketch")
-"""A key of a document: its features, how many are rarer, and the parities of 64 classes of them.
+"""Columns of a posting that its task reads: document, features, features rarer than the key, and
+the parities of 64 classes of features.
 
-Documents of side 0 meet each other, those of side 1 those of side 2.
+In POSTINGS, documents of side 0 meet each other, and those of side 1 meet those of side 2.
 """
 
 LOAD_BITS: Final = 18
@@ -64,7 +65,7 @@ _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, slots=True)
 class Heavy:
-    """Cells of keys that are cut in pieces: int64 (c,), ascending, and int64 (c,), how many."""
+    """The cells of heavy keys, int64 (c,), ascending, and the pieces of each, int64 (c,)."""
 
     cells: Rows
     pieces: Rows
@@ -90,7 +91,7 @@ def cells_of(batches: Iterable[pa.RecordBatch], bits: int) -> Iterator[pa.Record
 
 
 def _features_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Hashes]:
-    """The features of batches, FEATURES_AT_ONCE together: a count takes memory for all cells."""
+    """The features of batches, FEATURES_AT_ONCE together: each count takes memory for all cells."""
     waiting: list[Hashes] = []
     for batch in batches:
         waiting.append(flat(batch.column("features"))[0])
@@ -102,7 +103,7 @@ def _features_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Hashes]:
 
 
 def merged_cells(batches: Iterable[pa.RecordBatch], bits: int) -> Iterator[pa.RecordBatch]:
-    """Merge CELLS to one row."""
+    """Merge CELLS into one row."""
     cells = (np.frombuffer(x, np.uint8) for b in batches for x in b.column("cells").to_pylist())
     yield _cells(merge_cells(cells, bits))
 
@@ -116,7 +117,7 @@ def keys_of(
 ) -> Iterator[pa.RecordBatch]:
     """Choose the keys of documents; gives KEYS.
 
-    Documents of different `within` have different keys, but for a chance that costs time only.
+    Documents of different `within` have different keys; equal ones by chance cost only time.
     """
     counts = np.frombuffer(cells, np.uint8)
     for batch in batches:
@@ -136,7 +137,7 @@ def keys_of(
 
 
 def _sketches(sets: FeatureSets) -> Hashes:
-    """The parity of the features in each of 64 classes: bits that differ are features that do."""
+    """The parities of the features in 64 classes: a bit that differs is a feature that does."""
     bits = np.uint64(1) << (sets.features * _SPREAD >> np.uint64(58))
     sizes = np.diff(sets.offsets)
     sketches = np.zeros(len(sets), np.uint64)
@@ -172,7 +173,7 @@ def loads_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def merged_loads(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Add LOADS up to one row."""
+    """Add LOADS up into one row."""
     total = np.zeros(1 << LOAD_BITS, np.int64)
     for batch in batches:
         for row in batch.column("loads").to_pylist():
@@ -187,10 +188,10 @@ def _loads(total: Rows) -> pa.RecordBatch:
 def routed(
     batches: Iterable[pa.RecordBatch], heavy: Heavy, parts: int, carried: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
-    """Send rows to where the pairs of their key are listed: `p`, `side`, `key` and what is carried.
+    """Send rows to the tasks that list the pairs of their keys: `p`, `side`, `key` and `carried`.
 
-    With a column `leads`, documents that lead meet those that do not; else all meet all. Of a key
-    in g pieces each document is sent g times, or, if it does not lead, once.
+    With a column `leads`, documents that lead meet those that do not; else all meet all. For a key
+    in g pieces each document is sent g times, or once if it does not lead.
     """
     for batch in batches:
         keys, numbers = arrays_of(batch, "key", "number")

@@ -1,4 +1,4 @@
-"""On the workers: read files, and make texts fingerprints and feature sets."""
+"""On the workers: read files, and make fingerprints and feature sets of texts."""
 
 from __future__ import annotations
 
@@ -41,16 +41,17 @@ __all__ = [
 ]
 
 ROW_BITS: Final = 40
-"""A document's number is its file's place among the sorted inputs, and its row in these bits."""
+"""The low bits of a document's number, which hold its row; above is its file's place among the
+sorted inputs."""
 
 DOCUMENTS: Final = (
     "number long, address string, score double, within string, codes binary, features binary,"
     " rejected long"
 )
-"""One row a document; codes are empty where it has no features. A file's last row is not one:
-its number is -1 - the file's place, `rejected` says how many records it had beside, and `address`
-what reading it has to say, as JSON, or null: `notes`, `warnings` and what it `compares`, or the
-`error` at its end."""
+"""One row a document; codes are empty where it has no features. The last row of a file is not a
+document: its number is -1 - the file's place, `rejected` counts the bad records of the file, and
+`address` has the messages of reading it, as JSON, or null: `notes`, `warnings` and what it
+`compares`, or the `error` at its end."""
 
 _TEXTS: Final = 1 << 12
 
@@ -67,9 +68,9 @@ def read_files(
 ) -> Iterator[pa.RecordBatch]:
     """Read the inputs of rows of `rank` and FILE; gives DOCUMENTS.
 
-    An input that cannot be used does not end the run here, since another task may read one that
-    comes before it: the driver raises the first error in the order of the inputs. A task goes
-    through its inputs in that order, up to its first error or the first of another task.
+    An input that cannot be used does not end the run here, since another task may meet an error in
+    an earlier input: the driver raises the first error in the order of the inputs. A task reads its
+    inputs in that order, up to its first error or the first of another task.
 
     Args:
         batches: The rows.
@@ -154,7 +155,7 @@ def texts_to_documents(
     order: Order | None,
     by_features: bool,
 ) -> Iterator[pa.RecordBatch]:
-    """Make rows of `number`, `address`, `text`, `measured` and `within` DOCUMENTS."""
+    """Make DOCUMENTS of rows of `number`, `address`, `text`, `measured` and `within`."""
     own_recipe = recipe.load()
     for batch in batches:
         for at in range(0, len(batch), _TEXTS):
@@ -168,7 +169,7 @@ def texts_to_documents(
 
 
 def codes_to_documents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Make rows of `number`, `address` and `fingerprint` DOCUMENTS without features."""
+    """Make DOCUMENTS without features of rows of `number`, `address` and `fingerprint`."""
     for batch in batches:
         column = batch.column("fingerprint")
         used = column.is_valid().to_numpy(zero_copy_only=False)
@@ -209,7 +210,7 @@ def _measured(part: pa.RecordBatch, order: Order) -> pa.Array:
 
 
 def _scores(keep: str, texts: pa.Array, measured: pa.Array | None) -> npt.NDArray[np.float64]:
-    """The priority before the number, smallest first; NaN comes last."""
+    """The score that decides priority before the number, smallest first; NaN comes last."""
     if keep == "longest":
         return -np.asarray(pc.utf8_length(texts), np.float64)
     by = keep.partition(":")[0]

@@ -1,4 +1,4 @@
-"""On the workers: equal documents, of which one stands for all."""
+"""On the workers: equal documents and their representatives."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ __all__ = ["COPIES", "DIGESTS", "PAST", "collapse", "digests", "first_in_order",
 
 DIGESTS: Final = "p int, digest binary, number long, score double"
 COPIES: Final = "number long, stands long, score double, stands_score double, lowest long"
-"""A document that equals one of higher priority, which stands for it, and the lowest number of all
-that are equal."""
+"""A document, its representative, which is the equal one of highest priority, and the lowest number
+of all that are equal."""
 
 PAST: Final = 1 << 62
-"""Numbers of documents that came before, and stay, begin here."""
+"""The first number of documents of the past, which are always kept."""
 
 
 def digests(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
-    """Digest what decides about each document of DOCUMENTS: codes, features, within; gives DIGESTS.
+    """Digest the codes, features and `within` of each document: DOCUMENTS to DIGESTS.
 
     Two documents with equal digests (128 bits of BLAKE2b) are taken to be equal.
     """
@@ -70,7 +70,7 @@ def order_of(keep: str, score: npt.NDArray[np.float64], numbers: Rows) -> Rows:
 
 
 def first_in_order(groups: Rows, order: Rows) -> Rows:
-    """The place of the first row, in that order, with the same group number, for each row."""
+    """The place, for each row, of the first row in an order that has the same group number."""
     best = np.full(int(groups.max(initial=-1)) + 1, len(order), np.int64)
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
@@ -79,7 +79,7 @@ def first_in_order(groups: Rows, order: Rows) -> Rows:
 
 
 def collapse(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.RecordBatch]:
-    """Choose one of equal documents: DIGESTS, all of a digest in one partition, to COPIES."""
+    """Choose representatives of equal documents: DIGESTS, a digest in one partition, to COPIES."""
     table = whole(batches)
     if table is None:
         return

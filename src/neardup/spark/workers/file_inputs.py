@@ -1,4 +1,4 @@
-"""Inputs as rows that travel: a file of records, or some text files, each of them a document."""
+"""Inputs as rows for the workers: a file of records, or text files, each of them a document."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _loaded(path: str) -> Any:
 
 
 def file_rows(sources: Sequence[Source]) -> list[tuple[str, str, str, str]]:
-    """The rows (FILE) of inputs, in order; that of text files is several."""
+    """The rows (FILE) of inputs, in order; an input of text files has one or more rows."""
     rows = []
     for source in sources:
         if source.format != TEXT:

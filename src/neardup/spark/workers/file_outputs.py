@@ -59,7 +59,7 @@ def write_files(
     input_format: InputFormat,
     kinds: tuple[str, ...],
 ) -> Iterator[pa.RecordBatch]:
-    """Write what was decided about the files of a partition; DECIDED to WRITTEN.
+    """Write the outputs of the files of a partition: DECIDED to WRITTEN.
 
     A file that is written twice, since its worker was lost, has the same bytes.
 

@@ -19,11 +19,11 @@ __all__ = ["MORE", "PAIRS", "candidates"]
 
 PAIRS: Final = "left long, right long"
 MORE: Final = -1
-"""In the place of both numbers: there are pairs that were not listed."""
+"""Stands for both numbers of a pair: there are pairs that were not listed."""
 PAIRS_AT_ONCE: Final = 1 << 20
 _LARGEST: Final = (1 << 32) - 1
 _LEAST_RATIO: Final = 0.5**32
-"""Of two sizes that are 1 to _LARGEST; a lower one may be 0, or too low to divide by."""
+"""The least ratio of sizes from 1 to _LARGEST; a lower one may be 0, or too low to divide by."""
 _HALF: Final = np.uint64(32)
 _SIDE: Final = 1 << 32
 _GROUP: Final = 1 << 34
@@ -36,17 +36,17 @@ def candidates(
     """List the pairs of POSTINGS that may match; gives PAIRS, some repeated.
 
     A pair is left out where sizes, the places of the key in both documents or the parities of
-    their features rule it out (as on one machine). With `leads` the left one is of side 1, else of
-    the lower number.
-    Holds the partition's postings, 60 bytes each, and about PAIRS_AT_ONCE pairs at a time.
+    their features rule it out (as on one machine). With `leads` the left document is of side 1,
+    else it has the lower number. Memory: the partition's postings, 60 bytes each, and about
+    PAIRS_AT_ONCE pairs.
 
     Args:
         batches: Postings. With a column `label`, documents of the same label do not meet.
         match: When two documents match.
         leads: Whether side 1 leads.
-        most: How many others each posting meets; where there are more, a row MORE says so. None:
-            all.
-        seen: `most` of the round before, which listed all pairs of the keys of so few documents.
+        most: The most other postings that each one meets; a row MORE says that there are more.
+            None: all.
+        seen: `most` of the round before, which listed all pairs of keys with no more documents.
     """
     table = whole(batches)
     if table is None:
@@ -87,7 +87,7 @@ def candidates(
 
 
 def _in_order(table: pa.Table) -> pa.Table:
-    """The postings of keys that are there twice, those of a key by side, size and number.
+    """The postings of keys that two or more have, those of a key by side, size and number.
 
     By side, label and number where they have labels.
     """
@@ -101,7 +101,7 @@ def _in_order(table: pa.Table) -> pa.Table:
 
 
 def _ranges(table: pa.Table, ratio: float) -> tuple[Rows, Rows]:
-    """The range of rows that each row meets: those of its key and alike size."""
+    """The range of rows that each row meets: those of its key and of a similar size."""
     keys, side, size = arrays_of(table, "key", "side", "size")
     group = np.cumsum(np.diff(keys, prepend=keys[:1]) != 0) * _GROUP
     place = group + side.astype(np.int64) * _SIDE + size

@@ -33,8 +33,9 @@ SEARCHED: Final = (
     " having binary"
 )
 """A batch with findings: `number` of its first document, `findings` as `encoded` gives them.
-A file's last row has -1 - the file's place as `number`, and of the file the messages as `address`
-(as in DOCUMENTS), how many documents and bad records, its bytes, and int64 counts of features."""
+The last row of a file has -1 - the file's place as `number`, the messages of the file as `address`
+(as in DOCUMENTS), the counts of its documents and bad records, its bytes, and int64 counts of
+features."""
 
 
 def search_files(

@@ -1,4 +1,4 @@
-"""On the workers: pairs measured where the features of both were sent."""
+"""On the workers: measure pairs where the features of both documents are at hand."""
 
 from __future__ import annotations
 

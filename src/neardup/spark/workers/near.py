@@ -1,8 +1,8 @@
 """On the workers: fingerprints within a distance, exactly.
 
-With k bits that may differ, a fingerprint is cut in k + 1 blocks: two that match agree in one at
-least (Manku, Jain and Das Sarma, WWW 2007, section 3). Each fingerprint is sent once for each
-block, and a pair is reported by the first block in which it agrees: so once.
+With k bits that may differ, a fingerprint is cut in k + 1 blocks: two that match agree in at least
+one (Manku, Jain and Das Sarma, WWW 2007, section 3). Each fingerprint is sent once for each block,
+and a pair is reported once, by the first block in which it agrees.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KINDS: Final = {"block": "int", "number": "long", "score": "double", "within": 
 
 
 def carried_of(settings: Settings) -> tuple[str, ...]:
-    """The columns sent with each block of a fingerprint: its words, and those with information."""
+    """The columns sent with a block of a fingerprint: its words, `score` and `within` if any."""
     names = ["block", "number"]
     names += ["score"] * settings.has_scores + ["within"] * settings.has_within
     return (*names, *(f"word{w}" for w in range(-(-settings.bits // 64))))
@@ -54,7 +54,7 @@ def _masks(distance: int, bits: int) -> Masks:
 def blocks_of(
     batches: Iterable[pa.RecordBatch], settings: Settings, blocks: range
 ) -> Iterator[pa.RecordBatch]:
-    """List these blocks of each document; DOCUMENTS (and `leads`, if there) to `blocks_schema`."""
+    """List some blocks of each document: DOCUMENTS, and `leads` if any, to `blocks_schema`."""
     masks = _masks(settings.match.distance or 0, settings.bits)
     names = [x for x in (*carried_of(settings), "leads") if x != "block"]
     for batch in batches:
@@ -77,18 +77,18 @@ def near_pairs(
 ) -> Iterator[pa.RecordBatch]:
     """Find the pairs within the distance among routed blocks; gives EDGES, each once.
 
-    Holds the partition's rows, 40 bytes each, and search tables. With `leads` the left one is of
-    side 1, else of the lower number.
+    Memory: the partition's rows, 40 bytes each, and search tables. With `leads` the left document
+    is of side 1, else it has the lower number.
     """
     for part, block in _of_blocks(batches):
         yield from _edges(part, *_of_block(part, block, settings), leads)
 
 
 def near_links(batches: Iterable[pa.RecordBatch], settings: Settings) -> Iterator[pa.RecordBatch]:
-    """Join what is within the distance among routed blocks; gives PAIRS.
+    """Link the documents within the distance among routed blocks; gives PAIRS.
 
-    They are those of `near_pairs`, or others that match, and join the same documents: fewer than
-    rows, however many match.
+    These are pairs of `near_pairs`, or others that match, and join the same documents. They are
+    fewer than rows, however many pairs match.
     """
     for part, block in _of_blocks(batches):
         if settings.has_within:
@@ -105,10 +105,10 @@ def near_links(batches: Iterable[pa.RecordBatch], settings: Settings) -> Iterato
 
 
 def _of_blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.Table, int]]:
-    """The rows of each block in a partition, those of pieces that meet apart.
+    """The rows of each block in a partition, and apart those of each two pieces of a block.
 
-    A pair is given only where its keys are equal, and by the first block in which it agrees: so
-    once in all.
+    A pair is given once in all: only where its keys are equal, and by the first block in which it
+    agrees.
     """
     table = whole(batches)
     if table is None:
@@ -127,7 +127,7 @@ def _codes(part: pa.Table) -> Codes:
 
 
 def _of_block(part: pa.Table, block: int, settings: Settings) -> tuple[Rows, Rows, Rows]:
-    """The pairs that agree in this block first: rows of both, and distances."""
+    """The pairs whose first equal block is `block`: rows of both, and distances."""
     keys, sides = arrays_of(part, "key", "side")
     left, right, apart = _joined(_codes(part), sides, block, settings)
     mine = keys[left] == keys[right]

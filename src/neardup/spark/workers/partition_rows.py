@@ -1,4 +1,4 @@
-"""Parts that all steps on workers share: whole partitions as tables, and partition numbers."""
+"""Helpers of all steps on workers: whole partitions as tables, and partition numbers."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def whole(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
 
 
 def _wide(field: pa.Field) -> pa.Field:
-    """Cells of bytes and text with 64-bit offsets: those of a partition may pass 2 GB."""
+    """The field with 64-bit offsets for bytes and text, which may pass 2 GB in a partition."""
     kind = field.type
     if kind in {pa.binary(), pa.binary_view()}:
         return field.with_type(pa.large_binary())
@@ -83,7 +83,7 @@ def in_turn(
     batches: Iterable[pa.RecordBatch],
     steps: Iterable[Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]],
 ) -> Iterator[pa.RecordBatch]:
-    """Several steps as one: what passes between them does not go through the engine."""
+    """Run several steps as one, so that rows between them do not pass through the engine."""
     for step in steps:
         batches = step(batches)
     yield from batches
@@ -95,7 +95,7 @@ def sent_in_turn(
     steps: Iterable[Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]],
     last: Callable[..., Iterable[pa.RecordBatch]],
 ) -> Iterator[pa.RecordBatch]:
-    """Steps and then a sender, which is told how many partitions there are, as one."""
+    """Run steps and then a sender, which takes the number of partitions, as one."""
     yield from last(in_turn(batches, steps), parts=parts)
 
 

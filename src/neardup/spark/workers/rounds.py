@@ -1,4 +1,4 @@
-"""On the workers: a component that is too large for one task, a part or a step at a time."""
+"""On the workers: decide a component that is too large for one task, a part or a step at a time."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ VIA: Final = "number long, via long"
 
 
 def sample(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The SAMPLED rows of the smallest hashes; gives SAMPLE.
+    """Choose the SAMPLED rows of the smallest hashes; gives SAMPLE.
 
-    From rows of `number` and `score`, or RANGED, whose later ends are taken, or of SAMPLE.
+    Takes rows of `number` and `score`, RANGED, of which it takes the later ends, or SAMPLE.
     """
     chosen_so_far = [np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64)]
     for batch in batches:
@@ -83,7 +83,7 @@ def in_order(rows: pa.Table, keep: str) -> list[tuple[float, int]]:
 def oriented(
     batches: Iterable[pa.RecordBatch], cuts: list[tuple[float, int]], keep: str
 ) -> Iterator[pa.RecordBatch]:
-    """Links with their earlier end by priority, and the ranges of both: RANGED."""
+    """Order the ends of links by priority and add the ranges of both; gives RANGED."""
     for batch in batches:
         left, right = arrays_of(batch, "left", "right")
         scores = arrays_of(batch, "left_score", "right_score")
@@ -108,9 +108,9 @@ def oriented(
 
 
 def greedy_range(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.RecordBatch]:
-    """Decide for the later ends of RANGED, all of a range; gives DROPPED.
+    """Decide for all later ends in a range of RANGED; gives DROPPED.
 
-    Earlier ends that are not later ones here are kept.
+    Earlier ends that are not among the later ones are kept.
     """
     table = whole(batches)
     if table is None:
@@ -137,7 +137,7 @@ def greedy_range(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.Re
 
 
 def best(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.RecordBatch]:
-    """The document of highest priority among links, or rows of BEST; gives BEST, one row."""
+    """Find the document of highest priority among links, or rows of BEST; gives one row of BEST."""
     best_so_far: tuple[Any, Any] | None = None
     for batch in batches:
         if "left" in batch.schema.names:
@@ -155,7 +155,7 @@ def best(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.RecordBatc
 
 
 def lowest(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
-    """Send the documents of links by the one that stands for them; gives MEMBER."""
+    """Send the documents of links by their representatives; gives MEMBER."""
     for batch in batches:
         left, right = arrays_of(batch, "left", "right")
         left_score, right_score = arrays_of(batch, "left_score", "right_score")
@@ -171,7 +171,7 @@ def lowest(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordB
 
 
 def lowest_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Each document once, and the lowest number of those that equal it: MEMBER to NODES."""
+    """List each document once, with the lowest number of those that equal it: MEMBER to NODES."""
     table = whole(batches)
     if table is None:
         return
@@ -194,7 +194,7 @@ def steps(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBa
 
 
 def nearest(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The step of least cost from each document, then to the lowest number: STEPS to VIA."""
+    """Choose the cheapest step from each document, of ties to the lowest number: STEPS to VIA."""
     table = whole(batches)
     if table is None:
         return

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["MEMBERS", "SENT", "by_label", "decide_groups"]
 
 MEMBERS: Final = "label long, lowest long, number long, score double, codes binary, features binary"
-"""A document that stands for those that equal it, of which `lowest` is the first."""
+"""A representative of equal documents, and the `lowest` number of these."""
 SENT: Final = f"p int, {MEMBERS}"
 
 
@@ -37,10 +37,10 @@ def by_label(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.Recor
 def decide_groups(
     batches: Iterable[pa.RecordBatch], settings: Settings
 ) -> Iterator[pa.RecordBatch]:
-    """Decide for every document of whole groups, as one machine does: SENT to DECISIONS.
+    """Decide for each document of whole groups, as one machine does: SENT to DECISIONS.
 
-    The way to the kept document is searched without a list of pairs. It names `lowest` for what is
-    equal.
+    The path to the kept document is searched without a list of pairs. It names equal documents by
+    `lowest`.
     """
     table = whole(batches)
     if table is None:
