@@ -133,7 +133,7 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
         return None
 
     def _wait_for_others(self) -> bool:
-        """Wait to be the one process that compiles this kernel; false where no lock was taken."""
+        """Wait to be the process that compiles this kernel; false if it is already or cannot be."""
         folder = _writable()
         if folder is None or self._locked:
             return False

@@ -152,7 +152,7 @@ def _run_begins(
 ) -> tuple[int, int]:
     """The range in which runs of `width` words that hold the feature `at` may begin.
 
-    All features of a run that questions have are features of questions.
+    A run that questions have consists of features of questions, so the first other feature ends it.
     """
     spare = width - shares.width
     begin = end = at

@@ -135,8 +135,8 @@ def _reach_near(x: int, rows: Rows, limit: int, unreached: Unreached, queue: Que
         at, to = unreached.begins[run], unreached.ends[run]
         while at < to:
             y = documents[at]
-            # The queue is level by level, and a level ascends: who is at most as many steps away as
-            # x needs no look any more, and of one step further only a nearer x is better.
+            # The queue goes level by level, and a level ascends: a row as few steps away as x, or
+            # fewer, is done, and for a row one step further only a nearer x is better.
             if 0 < steps[y] <= steps[x]:  # the last one takes its place
                 to -= 1
                 documents[at] = documents[to]
@@ -230,8 +230,8 @@ def _reach_similar(
         at, to = unreached.begins[run], unreached.ends[run]
         while at < to:
             y = documents[at]
-            # The queue is level by level, and a level ascends: who reaches y first is the one of
-            # least number among those on a shortest path.
+            # The queue goes level by level, and a level ascends: the x that reaches y first has the
+            # least number of those on a shortest path.
             if paths.reached[y]:  # the last one takes its place
                 to -= 1
                 documents[at], befores[at] = documents[to], befores[to]

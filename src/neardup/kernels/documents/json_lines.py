@@ -290,8 +290,8 @@ def walk_marks(
     names, name_ends, allowed = fields.names, fields.name_ends, fields.allowed
     ends, accepted, places, kinds = records.ends, records.accepted, records.places, records.kinds
     # Before marks[i], `depth` brackets are open, whose kinds are the bits of `objects`, and `state`
-    # says what may come; `found` are the wanted fields that this record has shown, a bit for each,
-    # and `asked` those that the next value belongs to.
+    # says what may come; `present` has a bit for each field to read that the record has shown so
+    # far, and `matching` for each one that the next value belongs to.
     line, record, depth, i = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     state, objects = np.int64(_LINE), np.int64(0)
     present, matching, all_fields = np.int64(0), np.int64(0), (1 << name_ends.size) - 1

@@ -78,7 +78,7 @@ def _unit(data: Bytes, at: int, end: int, by_line: bool) -> tuple[int, int, int]
 
 @kernel
 def unit_places(data: Any, by_line: bool) -> Any:
-    """Where the lines or paragraphs of a text begin and end; O(bytes).
+    """Find where the lines or paragraphs of a text begin and end; O(bytes).
 
     Args:
         data: uint8, UTF-8, may be read-only.

@@ -93,7 +93,7 @@ def find_places(
 
 @kernel
 def placed_words(data: Any, cutting: Cutting, width: int) -> Any:
-    """Where the words of a text begin and end, and hashes of them; O(bytes).
+    """Find where the words of a text begin and end, and hash them; O(bytes).
 
     Args:
         data: uint8, valid UTF-8, may be read-only.

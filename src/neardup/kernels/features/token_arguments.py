@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Cutting(NamedTuple):
-    """How texts are cut into features."""
+    """The rules by which texts are cut into features."""
 
     tables: Any  # neardup.features.unicode.UnicodeTables of the normal form and folding
     case_bit: Any  # uint8: 0x20 to fold case, else 0

@@ -150,7 +150,7 @@ def _put_places(mask: np.uint64, to: int, starts: Offsets, count: int) -> int:
     place = np.uint64(count)
     count += popcount(mask)
     while mask:
-        # Eight at a time: how many words 64 bytes hold is nothing that could be foreseen.
+        # Eight at a time: a branch on the number of words in 64 bytes could not be predicted.
         for _ in range(8):
             starts[place] = to + trailing_zeros(mask)
             mask &= mask - _ONE

@@ -153,7 +153,7 @@ def fingerprint_block(
 
     Returns:
         uint64: the feature hashes of document 0, then of document 1, and so on, each in order of
-        first occurrence; empty unless wanted. They may be in `given`, until that is used again.
+        first occurrence; empty unless kept. They may be in `given`, until it is used again.
     """
     # Taken out of the tuples once: an access in the loop would count references each time.
     keep_features, kind = folding.keep_features, given.kind

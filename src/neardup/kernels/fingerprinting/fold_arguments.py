@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Folding(NamedTuple):
-    """How hashes are made and become a fingerprint."""
+    """The rules by which hashes are made and become a fingerprint."""
 
     weight: int  # SET, COUNT, LOG or TFIDF; the latter two only with `Weighing`
     seed: Any  # uint64, of the hash

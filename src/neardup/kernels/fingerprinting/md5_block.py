@@ -33,7 +33,7 @@ _START: Final = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476)
 _SINES: Final = tuple(int(abs(math.sin(step + 1)) * 2**32) for step in range(64))
 _SHIFTS: Final = ((7, 12, 17, 22), (5, 9, 14, 20), (4, 11, 16, 23), (6, 10, 15, 21))
 _PLACES: Final = ((1, 0), (5, 1), (3, 5), (7, 0))
-"""By round: step i takes word (factor * i + offset) % 16 of the block."""
+"""Factor and offset of each round: step i takes word (factor * i + offset) % 16 of the block."""
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class _Tables(NamedTuple):
-    """As neardup.features.unicode.UnicodeTables."""
+    """The arrays of neardup.features.unicode.UnicodeTables."""
 
     index: Any  # hides tuple.index
     blocks: Any

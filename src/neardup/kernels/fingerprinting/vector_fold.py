@@ -31,7 +31,7 @@ _QUARTER: Final = np.uint64(0xFFFF)
 
 
 class Projection(NamedTuple):
-    """What each dimension adds to each sum."""
+    """The numbers that each dimension adds to each sum."""
 
     method: int  # HASHED, PER_BIT, GAUSSIAN or GIVEN
     seed: Any  # uint64

@@ -51,7 +51,7 @@ class Blocks(NamedTuple):
 
 
 class Output(NamedTuple):
-    """Where matches go: to `pairs`, or to the union-find `parent` where that is not empty."""
+    """The destination of matches: `pairs`, or the union-find `parent` where that is not empty."""
 
     pairs: Any  # uint64: left << 32 | right
     tally: Any  # int64 (4,): WEIGHT, PAIRS (below 0: left out), HEAVY buckets, HEAVY_ROWS
@@ -104,7 +104,7 @@ def any_near(
 def count_apart(
     codes: Codes, first: int, last: int, step: int, distance: int, lanes: tuple[np.uint64, ...]
 ) -> int:
-    """How many of rows first..last-1 are within the distance of the row `step` further on."""
+    """Count the rows first..last-1 that are within the distance of the row `step` further on."""
     these, those = codes[first:last], codes[first + step : last + step]
     hits = 0
     for i in range(len(these)):

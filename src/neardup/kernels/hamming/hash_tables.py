@@ -151,7 +151,7 @@ def count_within(
     query: Uint64s, at: int, codes: Words, first: int, last: int, distance: int,
     multipliers: tuple[np.uint64, ...],
 ) -> int:  # fmt: skip
-    """How many of rows first..last-1 are within the distance of the query; vector code."""
+    """Count the rows first..last-1 that are within the distance of the query; vector code."""
     width = len(multipliers)
     others = codes[first * width : last * width]
     hits = np.int64(0)

@@ -47,7 +47,7 @@ class ReportRule(NamedTuple):
 
     ball: Ball
     agree: Any  # uint8 (rules,): whether a pair agrees on each of the problem's conditions
-    blocks: Any  # Blocks, of the kernels of `join`
+    blocks: Any  # Blocks, of `bucket_join`
 
 
 class Sorted(NamedTuple):

@@ -27,8 +27,8 @@ none of them."""
 FIRST_LOOK: Final = 4096
 """Entries of lists after which the sets met so far are compared for the first time."""
 LOOK_SHARE: Final = 64
-"""One set in this number, if that is more entries than FIRST_LOOK: with more sets, it pays to know
-more beforehand."""
+"""Sets for each entry before the first comparison, where that is more entries than FIRST_LOOK: the
+more sets there are, the more it pays to know beforehand."""
 RESTING: Final = 0.4
 """The share of the required weight that may be left to the comparison of sets."""
 RANGE: Final = 1 << 15
@@ -365,7 +365,7 @@ def _follow(
     lists: Lists, count: int, at: Any, units: Any, first: int, last: int, totals: Any
 ) -> None:
     """Add up the units of the sets first..last-1, going on where each list was left."""
-    # Places are unsigned, for which nothing asks whether they count from the end.
+    # Places are unsigned, so that no code checks whether an index counts from the end.
     before, behind = np.uint64(first), np.uint64(last)
     for k in range(count):
         place, end, unit = np.uint64(at[2 * k]), np.uint64(at[2 * k + 1]), units[k]
@@ -494,6 +494,6 @@ def rank_sets(
         state = _compare(query, sets, bounds, first, scratch.sets, used, kept, state)
         fill(bounds.totals, 0, last - first, np.uint32(0))
     limit, _, scored = state
-    # Before the limit rose, sets were kept that now stand among others that were not.
+    # Sets that were kept before the limit rose may be below it now.
     is_best = scores[:scored] >= limit
     return numbers[:scored][is_best], scores[:scored][is_best]

@@ -182,7 +182,7 @@ def reached(
 
 @inner
 def sketch_of(features: Any, begin: int, end: int, out: Any, at: int, words: int) -> None:
-    """Write the sketch of a set to out[at:at + words]: the parity of the features of each bit.
+    """Write the sketch of a set to out[at:at + words]: each bit is the parity of its features.
 
     Sets that differ in d features differ in d bits or fewer: so most sets are told apart without a
     look at their features.

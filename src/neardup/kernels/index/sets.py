@@ -369,7 +369,7 @@ def bucket_of(spread: Any, bits: Any) -> int:
 
 @inner
 def check_of(spread: Any, bits: Any) -> Any:
-    """The check of a feature times SPREAD; tells most of a bucket apart; uint64 below 2**20."""
+    """The check of a feature times SPREAD, which tells most features apart; uint64 below 2**20."""
     return (spread << bits) >> np.uint64(44)
 
 

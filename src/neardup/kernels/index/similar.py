@@ -59,12 +59,12 @@ LONG_BUCKET: Final = 32
 ENTRIES_A_WORD: Final = 4
 """The time to read an entry, as a number of words of consecutive sketches."""
 TELLING_BITS: Final = 24
-"""The bits of a word in which sketches of different sets hardly ever differ less; mostly in 32."""
+"""Bits of a word: sketches of different sets mostly differ in 32, rarely in fewer than these."""
 _PLACE: Final = np.uint64(0xFFF)
 
 
 class StoredSets(NamedTuple):
-    """Distinct sets of a segment, by size, and how they are found.
+    """Distinct sets of a segment, by size, with the arrays that find them.
 
     Args:
         features: uint64, each set ascending.

@@ -55,7 +55,7 @@ def keys_by_part(documents: Rows, keys: Keys, bits: int, ends: Int64s) -> Any:
         ends[part] = total
         total += count
     records = np.empty((keys.keys.size, 2), np.uint64)
-    # In the order of the documents, each part apart: a part read again is a run of `add`.
+    # Each part keeps the order of the documents, so a part of several calls is read in that order.
     for j in range(documents.size):
         document = np.uint64(documents[j]) << np.uint64(32)
         for k in range(keys.offsets[j], keys.offsets[j + 1]):

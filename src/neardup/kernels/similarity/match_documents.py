@@ -219,8 +219,8 @@ def _best_match(
     """The similar indexed document of the lowest rank, or the document itself; writes its score."""
     x, rank, matches, best, count = probe.x, walk.rank, walk.found, probe.x, 0
     met = meet(probe, condition, keys, postings, walk)
-    # Under each key documents come by rank. So the match among the first few is mostly the one,
-    # and of all those after it nothing is read but the rank.
+    # Under each key documents come by rank. So the best match is mostly among the first few, and
+    # of all later documents only the rank is read.
     for first in range(0, met, MET_AT_ONCE):
         last = min(first + MET_AT_ONCE, met)
         if best != x:
@@ -236,7 +236,7 @@ def _best_match(
             reached = is_match(x, y, walk.members, sets, condition)
             if reached >= 0.0:
                 best, walk.score[x] = y, reached
-    # Those before the match, and it, had to be verified: that is the same for every order.
+    # The match and those that rank before it had to be verified: a number that no order changes.
     if best == x:
         postings.used[VERIFIED] += count
     else:

@@ -163,10 +163,7 @@ def rank_cells(cells: Bytes, first: int, beyond: Int64s) -> None:
 
 @inner
 def _select_smallest(values: Any, low: int, high: int, count: int) -> None:
-    """Move the smallest of values[low:high + 1] to the front, up to place wanted - 1 (quickselect).
-
-    `count` counts from place 0.
-    """
+    """Move the smallest of values[low:high + 1] to its front, into values[:count] (quickselect)."""
     while low < high:
         pivot = values[(low + high) >> 1]
         i, j = low, high
@@ -213,7 +210,7 @@ def _smallest_first(values: Any, count: int, selected: int, smaller: Any) -> Non
     """Move the `selected` smallest of values[:count] to its front.
 
     Their top bits are counted, so that hashes need next to no comparison; smaller[t] becomes the
-    number of values of smaller top bits than t, up to the largest of those wanted.
+    number of values of smaller top bits than t, up to the largest top bits of those selected.
     """
     tops = 1 << TOP_BITS
     fill(smaller, 0, tops + 1, 0)

@@ -159,7 +159,7 @@ def only_alike(
     where they end.
     """
     matches = walk.found
-    # Where entries have all of the sketch, there is no more to be told from it.
+    # Where entries hold the whole sketch, a look at it again rules out no more.
     has_more = sets.groups.size > 0 or postings.folds.shape[1] < walk.sketches.shape[1]
     for c in range(places[0], places[1]):
         y = matches[c]
