@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Inputs", "frame_of_files", "notes_of", "read_inputs"]
 
-_COUNTED: Final = re.compile(r"((?:of )?)([\d,]+)( .*)", re.DOTALL)
+_COUNTED: Final = re.compile(r"((?:compared \D* of )?)([\d,]+)( .*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +146,8 @@ def _added(lines: list[str]) -> list[str]:
     """Lines about parts of the text files, which are one input, with their counts added.
 
     Example:
-        >>> _added(["2 files were read as x", "of 1,000 HTML texts", "3 files were read as x"])
-        ['5 files were read as x', 'of 1,000 HTML texts']
+        >>> _added(["2 files were read as x", "compared text of 9 pages"] * 2)
+        ['4 files were read as x', 'compared text of 18 pages']
     """
     total: dict[tuple[str, str], int] = {}
     others: dict[str, None] = {}
