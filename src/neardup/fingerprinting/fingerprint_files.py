@@ -281,7 +281,8 @@ def _damaged(path: str, error: Exception) -> DataError:
     if "magic bytes" in str(error):
         return DataError(
             f"{path}: not a Parquet file, so it has no fingerprints; make them with"
-            f" `neardup fingerprint {path} -o FPS.parquet`"
+            f" `neardup fingerprint {path} -o FPS.parquet`, or write those that you have to Parquet"
+            " in a column 'fingerprint'"
         )
     return DataError(f"{path}: not a Parquet file: {str(error).splitlines()[0]}")
 
