@@ -9,6 +9,7 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -205,6 +206,7 @@ def test_a_finished_matching_is_not_done_again(
     assert any(" were fingerprinted, and matched before" in note for note in case.notes)
 
 
+@example(kill=79, name="journal", place=0.9999999999999999, bit=0)
 @settings(max_examples=examples(60))
 @given(
     kill=st.integers(20, 110),
@@ -215,6 +217,7 @@ def test_a_finished_matching_is_not_done_again(
 def test_a_flipped_bit_is_found_or_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, kill: int, name: str, place: float, bit: int
 ) -> None:
+    """By the file it is in; a journal's last line counts as cut off, so others may disagree."""
     case = Case.of(tmp_path_factory.mktemp("run"), TEXTS, Mode.of(recipe=nd.Recipe(ngram=1)))
     expected = case.run(resume=False)
     case.run_killed(kill)
@@ -229,7 +232,8 @@ def test_a_flipped_bit_is_found_or_changes_nothing(
         actual = case.run()
     except DataError as error:
         complaint = str(error)
-    assert actual == expected or f"{path} is damaged: " in complaint
+    damaged = r"\S+" if path.name == "journal" else re.escape(str(path))
+    assert actual == expected or re.match(rf".*{damaged} is damaged: ", complaint)
     assert actual == expected or f"; remove {case.state} to start again" in complaint
 
 
