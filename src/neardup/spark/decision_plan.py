@@ -61,14 +61,7 @@ def decide(
     edges = engine.keep(
         _edges(engine, matches, settings, has_past=past is not None), "edges", measuring.EDGES
     )
-    same = copies.selectExpr(
-        "stands AS left", "number AS right", "stands_score AS left_score",
-        "score AS right_score", "0 AS distance",
-        f"CAST({'1' if settings.by_features else 'NULL'} AS double) AS similarity",
-        "true AS equal",
-    )  # fmt: skip
-    columns = ("left", "right", "left_score", "right_score", "distance", "similarity")
-    links = edges.selectExpr(*columns, "false AS equal").unionByName(same)
+    links = match_groups.links_of(edges, copies, settings)
     decisions = match_groups.decided(engine, links, settings)
     return Decision(documents, decisions.where(f"number < {equal_documents.PAST}"))
 

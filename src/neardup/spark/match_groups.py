@@ -18,13 +18,36 @@ if TYPE_CHECKING:
     from neardup.spark.engine import Engine, Settings
     from neardup.spark.engine_session import Frame, Worker
 
-__all__ = ["decided", "outwards", "sampled", "stars", "with_copies"]
+__all__ = [
+    "decided",
+    "links_of",
+    "outwards",
+    "sampled",
+    "similarity_of_copies",
+    "stars",
+    "with_copies",
+]
 
 MOST_ROUNDS: Final = 100
 LINKS: Final = (
     "left long, right long, left_score double, right_score double, distance int,"
     " similarity double, equal boolean"
 )
+
+
+def links_of(edges: Frame, copies: Frame, settings: Settings) -> Frame:
+    """LINKS of EDGES, and of COPIES with the documents that stand for them."""
+    columns = ("left", "right", "left_score", "right_score", "distance", "similarity")
+    same = copies.selectExpr(
+        "stands AS left", "number AS right", "stands_score AS left_score", "score AS right_score",
+        "0 AS distance", f"{similarity_of_copies(settings)} AS similarity", "true AS equal",
+    )  # fmt: skip
+    return edges.selectExpr(*columns, "false AS equal").unionByName(same)
+
+
+def similarity_of_copies(settings: Settings) -> str:
+    """The similarity of equal documents in SQL: null by distance."""
+    return f"CAST({'1' if settings.by_features else 'NULL'} AS double)"
 
 
 def decided(engine: Engine, links: Frame, settings: Settings) -> Frame:

@@ -58,7 +58,7 @@ def decided_in_groups(
     decisions = engine.step(small, step, DECISIONS, to=to, keep="groups")
     own = copies.selectExpr(
         "number AS copy", "stands", "score AS copy_score",
-        f"CAST({'1' if settings.by_features else 'NULL'} AS double) AS equals",
+        f"{match_groups.similarity_of_copies(settings)} AS equals",
     )  # fmt: skip
     decisions = match_groups.with_copies(decisions, own)
     for label in sorted(large):
@@ -108,12 +108,7 @@ def _large(
     """DECISIONS of a group too large for one task, from all its matches."""
     numbers = engine.keep(own, "large", "number long, lowest long")
     (row,) = numbers.selectExpr("min(lowest) AS label").collect()
-    columns = ("left", "right", "left_score", "right_score", "distance", "similarity")
-    links = matches.among(numbers).selectExpr(*columns, "false AS equal")
-    its = copies.withColumnRenamed("stands", "left")
-    its = its.join(numbers.selectExpr("number AS left"), "left", "left_semi").selectExpr(
-        "left", "number AS right", "stands_score AS left_score", "score AS right_score",
-        "0 AS distance", "1.0D AS similarity", "true AS equal",
-    )  # fmt: skip
-    links = engine.keep(links.unionByName(its), "links", match_groups.LINKS)
+    its = copies.join(numbers.selectExpr("number AS stands"), "stands", "left_semi")
+    links = match_groups.links_of(matches.among(numbers), its, settings)
+    links = engine.keep(links, "links", match_groups.LINKS)
     return match_groups.outwards(engine, links, row["label"], settings)
