@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from neardup.runtime.types import Flags, Rows
 
 __all__ = [
-    "HITS", "PASSED", "IfNew", "Numbers", "Reach", "add_files", "ask_files", "ids_of_kind",
+    "HITS", "PASSED", "IfNew", "Reach", "add_files", "ask_files", "ids_of_kind",
     "offered",
 ]  # fmt: skip
 
@@ -52,19 +52,6 @@ _SIGNED_BITS: Final = 64
 HITS: Final = pa.schema(
     [("query", pa.large_string()), ("id", pa.large_string()), ("distance", pa.int16())]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """The form of fingerprints in the input.
-
-    Args:
-        is_text: Whether the text field has them, as whole numbers: 123, -42, 0x7b.
-        foreign: Accept fingerprints of an unknown recipe as those of the index's.
-    """
-
-    is_text: bool = False
-    foreign: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +76,7 @@ def add_files(
     rejects_path: str | None = None,
     progress: Progress | None = None,
     format_name: InputFormat | str | None = None,
-    numbers: Numbers | None = None,
+    foreign: bool = False,
 ) -> IndexSummary:
     """Store the documents of files, or the fingerprints of fingerprint files.
 
@@ -106,7 +93,7 @@ def add_files(
         rejects_path: Where bad records go if they are skipped.
         progress: Shows the progress.
         format_name: Format of all inputs; by default their extensions decide.
-        numbers: The form of fingerprints.
+        foreign: Accept fingerprints of an unknown recipe as those of the index's.
 
     Raises:
         UsageError, DataError, FileError: As `dedup`.
@@ -121,7 +108,7 @@ def add_files(
     before = len(index)
     with ExitStack() as stack:
         inputs = _Inputs(stack, index, paths, read, rejects_path, format_name)
-        inputs.take_numbers(numbers or Numbers(), index.store)
+        inputs.take_numbers(index.store, foreign=foreign)
         if output is not None:
             inputs.check_output(output)
         inputs.begin(watch, "add")
@@ -251,7 +238,8 @@ class _Inputs:
         self._stored = stored
         self.has_ids = read.id is not None
         """Whether the ids are the user's, not file:row."""
-        self._numbers: Numbers | None = None
+        self._foreign: bool | None = None
+        """Whether fingerprints of an unknown recipe are stored; None where none are."""
         if stored and index.by == "similarity":
             raise UsageError(
                 f"{stored[0]} has fingerprints, and the index is by similarity of features: give"
@@ -276,8 +264,7 @@ class _Inputs:
 
     def batches(self, progress: Progress) -> Iterator[_Part]:
         """All documents, in batches."""
-        is_text = self._numbers is not None and self._numbers.is_text
-        if not self._stored and not is_text and self._index.recipe is None:
+        if not self._stored and not self._read.numbers and self._index.recipe is None:
             raise UsageError(
                 "the index has no recipe, so it takes fingerprints only: files that `neardup"
                 " fingerprint` made, or a field of numbers with --fingerprint-field"
@@ -300,7 +287,7 @@ class _Inputs:
                 self._counts[number] += len(batch.rows)
                 names = _named(source.name, batch.rows, batch.ids)
                 places = partial(_place, source.name, batch.rows)
-                if is_text:
+                if self._read.numbers:
                     yield _Part(names, column.codes(batch.texts, names), places)
                 else:
                     _check_texts(source.name, batch.texts)
@@ -320,21 +307,21 @@ class _Inputs:
         masks = np.split(passed, np.cumsum(self._counts)[:-1])
         write_outputs(self._sources, masks, output, self.written, progress.advance)
 
-    def take_numbers(self, numbers: Numbers, kept: str) -> None:
+    def take_numbers(self, kept: str, *, foreign: bool) -> None:
         """Take fingerprints to store; refuse them for an index that stores more than these."""
-        self._numbers = numbers
-        if numbers.foreign and not numbers.is_text and not self._stored:
+        self._foreign, is_text = foreign, self._read.numbers
+        if foreign and not is_text and not self._stored:
             raise UsageError("--foreign is for fingerprints, and these are documents: leave it out")
-        if numbers.is_text and self._stored:
+        if is_text and self._stored:
             raise UsageError(
                 f"{self._stored[0]} is a fingerprint file: leave --fingerprint-field out"
             )
-        if kept != "none" and (self._stored or numbers.is_text):
+        if kept != "none" and (self._stored or is_text):
             name = self._stored[0] if self._stored else "a field of fingerprints"
             raise UsageError(
                 f"{name} has no texts, and the index keeps {kept}: add the documents themselves"
             )
-        if numbers.is_text:
+        if is_text:
             self._check_foreign("--fingerprint-field")
 
     def finish(self, accepted: int) -> int:
@@ -352,12 +339,12 @@ class _Inputs:
             )
         if bits != self._bits:
             raise UsageError(f"{path} has fingerprints of {bits} bits, not {self._bits}")
-        if recipe is None and self._numbers is not None:
+        if recipe is None and self._foreign is not None:
             self._check_foreign(path)
 
     def _check_foreign(self, name: str) -> None:
         recipe = self._index.recipe
-        if recipe is not None and not (self._numbers and self._numbers.foreign):
+        if recipe is not None and not self._foreign:
             raise RecipeError(
                 f"{name}: nothing says that these fingerprints are of the index's recipe,"
                 f" {recipe.digest}: if they are, pass --foreign; else make an index with"

@@ -258,18 +258,15 @@ def _required(options: ReadOptions) -> list[str]:
 
 def _expectations(options: ReadOptions) -> Iterator[tuple[str, str, str, tuple[Any, ...]]]:
     """Each column with its option, its expected type in words, and tests of the type."""
+    text = "a string or a list of strings", (_is_text, is_list_of_text)
+    scalar = "a string or whole numbers", (_is_text, pa.types.is_integer)
     for name in options.text:
-        if options.numbers:
-            tests = (_is_text, pa.types.is_integer)
-            yield name, options.text_option, "a string or whole numbers", tests
-        else:
-            tests = (_is_text, is_list_of_text)
-            yield name, options.text_option, "a string or a list of strings", tests
+        yield name, options.text_option, *(scalar if options.numbers else text)
     if options.id is not None:
-        yield options.id, "--id", "a string or whole numbers", (_is_text, pa.types.is_integer)
+        yield options.id, "--id", *scalar
     if options.within is not None:
-        others = (_is_text, pa.types.is_integer, pa.types.is_boolean)
-        yield options.within, "--within", "a string, whole numbers or a boolean", others
+        tests = (_is_text, pa.types.is_integer, pa.types.is_boolean)
+        yield options.within, "--within", "a string, whole numbers or a boolean", tests
     order = options.order
     if order is not None:
         yield order.field, order.advice, order.expected_type, (order.takes,)

@@ -209,11 +209,10 @@ def add(
     offered: Any = stored or "replace"
 
     from neardup.cli.screen import print_summary, progress
-    from neardup.pipeline.index_files import IfNew, Numbers, add_files
+    from neardup.pipeline.index_files import IfNew, add_files
 
     load_words(idf, dictionary)
-    is_number = fingerprint_field is not None
-    if is_number and given_options(context, "text"):
+    if fingerprint_field is not None and given_options(context, "text"):
         raise UsageError("--fingerprint-field takes the place of --text: leave one of them out")
     column = {"text": (fingerprint_field,), "numbers": True} if fingerprint_field else {}
     read, input_format = reading.options(memory, **column), reading.input_format
@@ -223,7 +222,7 @@ def add(
         summary = add_files(
             index, inputs, read,
             if_new=IfNew(offered, output) if if_new else None, rejects_path=reading.rejects,
-            progress=reporter, format_name=input_format, numbers=Numbers(is_number, foreign),
+            progress=reporter, format_name=input_format, foreign=foreign,
         )  # fmt: skip
     print_summary(summary, json)
 
