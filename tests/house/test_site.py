@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -102,6 +102,15 @@ def loaded_from_elsewhere(site: Path) -> list[str]:
     return [address for address in loaded if "://" in address or address.startswith("//")]
 
 
+def documented() -> dict[str, Any]:
+    """The objects of the API page by their public names."""
+    objects = {}
+    for path in re.findall(r"^\.\. auto\w+:: (\S+)$", API.read_text("utf-8"), re.MULTILINE):
+        module, _, name = path.rpartition(".")
+        objects[path] = getattr(importlib.import_module(module), name)
+    return objects
+
+
 EXAMPLES_ELSEWHERE: Final = {
     "neardup.spark.": "docs/guide/spark.md; a session takes seconds, and tests/spark runs each",
     "neardup.client.AsyncClient": "its calls are those of Client; test_client.py runs it",
@@ -112,12 +121,12 @@ EXAMPLES_ELSEWHERE: Final = {
 
 def test_every_public_name_has_an_example_that_runs() -> None:
     """test_names.py runs the examples of all modules."""
-    lacking = []
-    for path in re.findall(r"^\.\. auto\w+:: (\S+)$", API.read_text("utf-8"), re.MULTILINE):
-        module, _, name = path.rpartition(".")
-        documented = inspect.getdoc(getattr(importlib.import_module(module), name)) or ""
-        if ">>>" not in documented and not path.startswith(tuple(EXAMPLES_ELSEWHERE)):
-            lacking.append(path)
+    lacking = [
+        path
+        for path, value in documented().items()
+        if ">>>" not in (inspect.getdoc(value) or "")
+        and not path.startswith(tuple(EXAMPLES_ELSEWHERE))
+    ]
     assert lacking == []
 
 
@@ -139,9 +148,7 @@ METHODS_ELSEWHERE: Final = {
 
 def test_every_public_method_has_an_example_that_runs() -> None:
     lacking = []
-    for path in re.findall(r"^\.\. auto\w+:: (\S+)$", API.read_text("utf-8"), re.MULTILINE):
-        module, _, name = path.rpartition(".")
-        value = getattr(importlib.import_module(module), name)
+    for path, value in documented().items():
         for method, member in vars(value).items() if inspect.isclass(value) else ():
             call = getattr(member, "__func__", member)
             if method.startswith("_") or not inspect.isfunction(call):
@@ -153,7 +160,7 @@ def test_every_public_method_has_an_example_that_runs() -> None:
 
 
 def test_the_api_page_has_every_public_name() -> None:
-    named = set(re.findall(r"^\.\. auto\w+:: (\S+)$", API.read_text("utf-8"), re.MULTILINE))
+    named = set(documented())
     rooms = ["neardup.client", "neardup.compat.simhash", "neardup.compat.stored", "neardup.spark"]
     public = {f"neardup.{name}" for name in nd.__all__ if not name.startswith("__")}
     for room in rooms:

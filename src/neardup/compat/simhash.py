@@ -337,10 +337,10 @@ def _features_value(features: Collection[Any]) -> int | None:
     tokens: Collection[Any] = features
     try:
         if features and not isinstance(next(iter(features)), str):
-            tokens, hashes = zip(*features, strict=True)
-            if set(map(type, hashes)) != {int}:
+            tokens, numbers = zip(*features, strict=True)
+            if set(map(type, numbers)) != {int}:
                 return None
-            weights = np.array(hashes, np.int64)
+            weights = np.array(numbers, np.int64)
             if weights.min() < 0 or weights.max() > _MOST_WEIGHT:
                 return None
         text = "\0".join(tokens)
