@@ -1,14 +1,15 @@
 """Change the source a little and see whether a test fails: `make mutants`.
 
 1. Copy the checkout: mutants never touch it.
-2. Run the tests of the rooms once, and record which lines each test runs.
+2. Run the tests of the rooms once, and record which lines each test runs, in child processes too.
 3. Draw mutants of a room by seed: a place in the source first, then one of the changes that Cosmic
    Ray knows there. A change of annotations alone is none.
-4. Run each mutant with the tests that run its statement, the quickest first, until one fails. A
-   processor limit ends what loops.
+4. Run each mutant with the tests that run its statement until one fails: first those that are
+   quick and run little else. A processor limit ends what loops.
 
 Each run is forked from this process, which has imported the libraries and nothing of neardup. The
 score and the survivors, as diffs, are what it prints; docs/contributing/releases.md has the table.
+In the file of `--ends`, write `equivalent` in place of `survives` where a mutant changes no result.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import functools
 import hashlib
 import itertools
 import json
+import mmap
 import os
 import random
 import resource
@@ -31,7 +33,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -47,7 +49,7 @@ ROOMS: Final = {
     "hamming": ("hamming", "index"),
     "similarity": ("similarity", "index"),
     "index": ("index",),
-    "pipeline": ("pipeline", "contamination"),
+    "pipeline": ("pipeline", "contamination", "cli"),
     "service": ("service",),
 }
 """Rooms of the source, and the folders of tests that should notice a change of each."""
@@ -62,8 +64,8 @@ LEFT_OUT: Final = (
     "Eq_Is",  # the same for small numbers, and a warning for others
     "Eq_IsNot",
 )
-MOST_SECONDS: Final = 60
-"""Of a processor, for the tests of one mutant, as they took where lines were recorded."""
+CHILD_LINES: Final = "tools/child_lines"
+"""The folder of a `sitecustomize.py` that records what child processes run."""
 MEMORY: Final = 6 << 30
 """Bytes that a mutant may allocate."""
 
@@ -84,6 +86,13 @@ class Tests:
     names: list[str]
     seconds: list[float]
     lines: dict[str, dict[str, list[int]]]
+
+    @functools.cached_property
+    def costs(self) -> list[float]:
+        """The seconds of each test times the lines that it runs: specific tests notice more."""
+        runs = (tests for lines in self.lines.values() for tests in lines.values())
+        sizes = Counter(itertools.chain.from_iterable(runs))
+        return [seconds * sizes[number] for number, seconds in enumerate(self.seconds)]
 
 
 @dataclass(frozen=True)
@@ -108,6 +117,8 @@ def main() -> None:
     options.add_argument("--count", type=int, default=300, help="of mutants in each room")
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--quick", action="store_true", help="leave out what is in slow.txt")
+    options.add_argument("--seconds", type=int, default=60, help="of the tests of one mutant")
+    options.add_argument("--again", action="store_true", help="try known survivors again")
     options.add_argument("--record", type=Path, help="file of which tests run what, to run again")
     options.add_argument("--ends", type=Path, help="file of what became of mutants, to go on from")
     given = options.parse_args()
@@ -126,7 +137,7 @@ def main() -> None:
         known = ends_in(given.ends)
         for room in given.rooms:
             mutants = draw(files_of(copy, room), given.count, random.Random(given.seed))
-            ends = [try_one(copy, each, tests, room, known) for each in mutants]
+            ends = [try_one(copy, each, tests, known, given) for each in mutants]
             print(row(room, ends), flush=True)
 
 
@@ -136,20 +147,23 @@ def ends_in(file: Path | None) -> Ends:
     return Ends(file, dict(map(json.loads, lines)))
 
 
-def try_one(copy: Path, mutant: Mutant, tests: Tests, room: str, ends: Ends) -> str:
+def try_one(copy: Path, mutant: Mutant, tests: Tests, ends: Ends, given: argparse.Namespace) -> str:
     """Try a mutant unless its end is known, and say what became of it."""
     digest = hashlib.sha256("".join(mutate(mutant)).encode("utf8")).hexdigest()
-    if digest not in ends.by_digest:
-        ends.add(digest, try_mutant(copy, mutant, tests))
-        print(f"{room}: {ends.by_digest[digest]}", flush=True)
-    return ends.by_digest[digest]
+    end = ends.by_digest.get(digest)
+    if end is None or (given.again and end.startswith("survives")):
+        end = try_mutant(copy, mutant, tests, given.seconds)
+        ends.add(digest, end)
+        print(end, flush=True)
+    return end
 
 
 def row(room: str, ends: list[str]) -> str:
-    """A row of the table: mutants, those that a test noticed, and their share."""
-    survivors = [end for end in ends if end.startswith("survives")]
-    share = 1 - len(survivors) / len(ends)
-    return f"| {room} | {len(ends)} | {len(ends) - len(survivors)} | {share:.0%} |"
+    """A row of the table: mutants, those that a test noticed, equivalent and open ones."""
+    counts = Counter(end.partition(" ")[0] for end in ends)
+    equivalent, survivors = counts["equivalent"], counts["survives"]
+    noticed = len(ends) - equivalent - survivors
+    return f"| {room} | {len(ends)} | {noticed} | {equivalent} | {survivors} |"
 
 
 def import_libraries() -> None:
@@ -260,23 +274,23 @@ def record(file: Path, copy: Path, folders: list[str], *, quick: bool) -> None:
         import coverage
 
         meter = coverage.Coverage(data_file=None, include=[f"{copy}/src/*"])
-        recorder = Recorder(meter.switch_context)
+        recorder = Recorder(meter.switch_context, copy)
         meter.start()
         pytest_main([*folders, *(["--quick"] if quick else [])], [recorder])
         meter.stop()
         data = meter.get_data()
-        names = {str(Path(name).relative_to(copy)): name for name in data.measured_files()}
         passing = {k: v for k, v in recorder.seconds.items() if k not in recorder.failing}
         numbers = {name: number for number, name in enumerate(passing)}
-        lines = {
-            short: {
-                line: [numbers[each] for each in contexts if each in numbers]
-                for line, contexts in data.contexts_by_lineno(name).items()
-            }
-            for short, name in names.items()
-        }
-        result = {"names": list(passing), "seconds": list(passing.values()), "lines": lines}
-        file.write_text(json.dumps(result), "utf8")
+        lines: Any = defaultdict(lambda: defaultdict(set))
+        for name in data.measured_files():
+            for line, contexts in data.contexts_by_lineno(name).items():
+                lines[name][line].update(numbers[each] for each in contexts if each in numbers)
+        for test, name, line in recorder.child_lines():
+            if test in numbers:
+                lines[name][line].add(numbers[test])
+        short = {str(Path(name).relative_to(copy)): each for name, each in lines.items()}
+        result = {"names": list(passing), "seconds": list(passing.values()), "lines": short}
+        file.write_text(json.dumps(result, default=sorted), "utf8")
         return 0
 
     code, output = in_fork(run, copy, limit=3600)
@@ -288,20 +302,40 @@ def record(file: Path, copy: Path, folders: list[str], *, quick: bool) -> None:
 
 
 class Recorder:
-    """A plugin of pytest: a context of coverage for each test, and its seconds."""
+    """A plugin of pytest: a context of coverage for each test, and its seconds.
 
-    def __init__(self, switch: Callable[[str], None]) -> None:
+    Child processes read the number of the test that runs in a file which they map, and write down
+    lines next to it.
+    """
+
+    def __init__(self, switch: Callable[[str], None], copy: Path) -> None:
         self.switch = switch
+        self.folder = copy.parent / "child_lines"
+        self.folder.mkdir()
+        (self.folder / "lines").touch()
+        (self.folder / "test").write_bytes(bytes(4))
+        with (self.folder / "test").open("r+b") as file:
+            self.number = mmap.mmap(file.fileno(), 4)
+        os.environ["CHILD_LINES"] = f"{copy / 'src'}:{self.folder}"
+        os.environ["PYTHONPATH"] = f"{copy / CHILD_LINES}:{os.environ['PYTHONPATH']}"
         self.seconds: dict[str, float] = {}
         self.failing: set[str] = set()
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.switch(nodeid)
-        self.seconds[nodeid] = time.process_time()
+        self.number[:] = len(self.seconds).to_bytes(4, "little")
+        self.seconds[nodeid] = sum(os.times()[:4])
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         self.switch("")
-        self.seconds[nodeid] = time.process_time() - self.seconds[nodeid]
+        self.seconds[nodeid] = sum(os.times()[:4]) - self.seconds[nodeid]
+
+    def child_lines(self) -> Iterator[tuple[str, str, int]]:
+        """Test, file and line of what child processes ran."""
+        names = list(self.seconds)
+        for each in (self.folder / "lines").read_text("utf8").splitlines():
+            number, line, path = each.split(" ", 2)
+            yield names[int(number)], path, int(line)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed:
@@ -317,10 +351,15 @@ def pytest_main(arguments: list[str], plugins: list[object]) -> int:
     return int(pytest.main([*settings, *arguments], plugins))
 
 
-def try_mutant(copy: Path, mutant: Mutant, tests: Tests) -> str:
-    """Run a mutant: what ended it, or that it survives, and then its diff."""
+def try_mutant(copy: Path, mutant: Mutant, tests: Tests, most: int) -> str:
+    """Run a mutant: what ended it, or that it survives, and then its diff.
+
+    The last of its tests are left out where all together would take longer than `most` seconds.
+    """
     before, after = mutate(mutant)
-    chosen = chosen_tests(str(mutant.path.relative_to(copy)), before, after, tests)
+    able = chosen_tests(str(mutant.path.relative_to(copy)), before, after, tests)
+    sums = itertools.accumulate(tests.seconds[number] for number in able)
+    chosen = [number for number, total in zip(able, sums, strict=True) if total < most]
     mutant.path.write_text(after, "utf8")
     end = "survives"
     if chosen:
@@ -328,22 +367,18 @@ def try_mutant(copy: Path, mutant: Mutant, tests: Tests) -> str:
         end = run_tests(copy, [tests.names[number] for number in chosen], limit=20 + 2 * seconds)
     mutant.path.write_text(before, "utf8")
     if end == "survives":
-        end += f" {len(chosen)} tests\n{difference(copy, mutant.path, before, after)}"
+        diff = difference(copy, mutant.path, before, after)
+        end = f"survives {len(chosen)} of {len(able)} tests\n{diff}"
     return end
 
 
 def chosen_tests(path: str, before: str, after: str, tests: Tests) -> list[int]:
-    """The tests that run the statement which a change is in, the quickest first.
-
-    The slowest are left out where all together would take longer than MOST_SECONDS.
-    """
+    """The tests that run the statement which a change is in, the cheapest first."""
     lines = zip(before.splitlines(), after.splitlines(), strict=False)
     number = next(i for i, (old, new) in enumerate(lines, 1) if old != new)
     runs = tests.lines.get(path, {})
     chosen = {each for line in statement(before, number) for each in runs.get(str(line), ())}
-    ordered = sorted(chosen, key=tests.seconds.__getitem__)
-    sums = itertools.accumulate(tests.seconds[each] for each in ordered)
-    return [each for each, total in zip(ordered, sums, strict=True) if total < MOST_SECONDS]
+    return sorted(chosen, key=tests.costs.__getitem__)
 
 
 def statement(source: str, line: int) -> range:
@@ -390,7 +425,7 @@ def in_fork(work: Callable[[], int], folder: Path, limit: float) -> tuple[int, s
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
-    code = wait(pid, 20 * limit)
+    code = wait(pid, 8 * limit)
     return code, output.read_text("utf8", errors="replace")
 
 
@@ -408,16 +443,17 @@ def prepare_fork(folder: Path, output: Path, limit: int) -> None:
 
 def wait(pid: int, limit: float) -> int:
     """Wait for a process, and end it and what it has started."""
-    for _ in steps(limit):
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            break
-    else:
-        os.killpg(pid, signal.SIGKILL)
-        _, status = os.waitpid(pid, 0)
-    with contextlib.suppress(ProcessLookupError):  # as it should be: nothing else runs
-        os.killpg(pid, signal.SIGKILL)
-    return os.waitstatus_to_exitcode(status)
+    try:
+        for _ in steps(limit):
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                return os.waitstatus_to_exitcode(status)
+        return -signal.SIGKILL
+    finally:
+        with contextlib.suppress(ProcessLookupError):  # as it should be: nothing else runs
+            os.killpg(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
 
 
 def steps(limit: float) -> Iterator[None]:
