@@ -242,6 +242,10 @@ class WithoutTypes(ast.NodeTransformer):
         node.returns = None
         return self.generic_visit(node)
 
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         node.annotation = ast.Constant(None)
         return self.generic_visit(node)
@@ -389,7 +393,7 @@ def statement(source: str, line: int) -> range:
         for node in ast.walk(tree)
         if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0)
     ]
-    if not any(isinstance(node, ast.FunctionDef) for node in around):
+    if not any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in around):
         return range(1, source.count("\n") + 2)
     return min((range(x.lineno, (x.end_lineno or 0) + 1) for x in around), key=len)
 
