@@ -66,6 +66,8 @@ LEFT_OUT: Final = (
 )
 CHILD_LINES: Final = "tools/child_lines"
 """The folder of a `sitecustomize.py` that records what child processes run."""
+FAILURES: Final = ("FAILED tests", "ERROR tests")
+"""Lines of pytest's summary; a log has others that begin with ERROR."""
 MEMORY: Final = 6 << 30
 """Bytes that a mutant may allocate."""
 
@@ -301,7 +303,7 @@ def record(file: Path, copy: Path, folders: list[str], *, quick: bool) -> None:
     if code:
         sys.exit(f"the tests end with {code}:\n{output}")
     for line in output.splitlines():
-        if line.startswith(("FAILED", "ERROR")):
+        if line.startswith(FAILURES):
             print(f"left out, since it fails without a mutant: {line}")
 
 
@@ -403,7 +405,7 @@ def run_tests(copy: Path, names: list[str], limit: float) -> str:
     code, output = in_fork(lambda: pytest_main(["-x", *names], []), copy, limit)
     if code == 0:
         return "survives"
-    failed = (line for line in output.splitlines() if line.startswith(("FAILED", "ERROR")))
+    failed = (line for line in output.splitlines() if line.startswith(FAILURES))
     return next(failed, f"ends with {code}")
 
 

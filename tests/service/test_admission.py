@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import neardup as nd
-from neardup.errors import DataError
+from neardup.errors import DataError, FileError
 from neardup.service import committer
 from neardup.service.access import Access
 from neardup.service.columns import Columns
@@ -28,8 +29,10 @@ from neardup.service.messages import (
 )
 from neardup.service.operations import AskQuery
 from neardup.service.problem_details import Problem
+from neardup.service.service import Service
 from neardup.service.service_metrics import Metrics
 from neardup.service.settings import Limits, Settings
+from suite import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,6 +129,18 @@ def test_ids_and_texts_may_have_the_documented_lengths() -> None:
     assert problem_of(as_document, Document("x", text="a" * 10), most) == "too-large"
 
 
+def test_the_guide_names_the_limits() -> None:
+    guide, limits = (ROOT / "docs/guide/serve.md").read_text("utf8"), Limits()
+    for row in (
+        f"| a body or a line | {limits.body_bytes / 2**20:g} MiB |",
+        f"| a text | {limits.text_characters:,} characters |",
+        f"| an id | {limits.id_characters:,} characters |",
+        f"| {limits.queue_rows:,} documents or {limits.queue_bytes / 2**20:g} MiB;",
+    ):
+        assert row in guide
+    assert (limits.body_seconds, limits.queue_seconds) == (10, 30)  # in words there
+
+
 class _Idle(threading.Thread):
     """A thread that never begins, so that what is admitted waits."""
 
@@ -185,3 +200,44 @@ def test_a_question_counts_only_while_it_runs(tmp_path: Path) -> None:
         assert [match.id for match in first[0].matches] == ["a"]
         assert both[0] == first
         assert (type(both[1]), both[1].name) == (Problem, "queue-full")
+
+
+def test_metrics_tell_what_waits_for_a_commit_and_in_which_sizes_it_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.new_event_loop()
+    with nd.DurableIndex.open(tmp_path / "i", distance=3) as index:
+        monkeypatch.setattr("neardup.service.committer.threading.Thread", _Idle)
+        service = Service(index, Settings(), loop, has_keys=False)
+        work = Work("add", [1, 2, 3], [1, 2, 3], 70, loop.create_future())
+        service._committer.admit(work)  # type: ignore[union-attr]  # noqa: SLF001
+        text = service.metrics.text().decode()
+    loop.close()
+    assert "neardup_queue_documents 3.0" in text
+    assert "neardup_queue_bytes 70.0" in text
+    sizes = re.findall(r'neardup_batch_documents_bucket{le="(.+)"}', text)
+    assert sizes == [*(f"{2.0**power}" for power in range(10)), "+Inf"]
+    seconds = re.findall(r'neardup_commit_duration_seconds_bucket{le="(.+)"}', text)
+    assert list(map(float, seconds)) == sorted(map(float, seconds))
+    assert (seconds[:2], seconds[-2:]) == (["0.001", "0.0025"], ["10.0", "+Inf"])
+
+
+def test_what_waited_too_long_is_not_stored_and_clients_hear_when_to_come_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("neardup.service.committer.threading.Thread", _Idle)
+    index: Any = nd.Index(distance=3)
+    loop = asyncio.new_event_loop()
+    writer = Committer(index, loop, Limits(), Metrics(index))
+    work = Work("add", ["late"], [1], 8, loop.create_future())
+    work.since -= 31
+    (late,) = writer._written([work])  # noqa: SLF001
+    assert isinstance(late, Problem)
+    assert (late.name, "late" in index) == ("too-late", False)
+    assert late.retry_after
+    failed = writer._write_failed(FileError("the disk is gone"))  # noqa: SLF001
+    assert failed.name == "write-failed"
+    # A client that comes again by then is not refused for the same failure.
+    assert (failed.retry_after or 0) >= committer.FAILED_SECONDS
+    assert problem_of(writer.admit, work) == "write-failed"
+    loop.close()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import neardup as nd
+from neardup.service.openapi import openapi
 from services import Service
 from suite import EXAMPLES
 
@@ -51,3 +52,24 @@ def test_the_description_names_what_there_is(tmp_path: Path) -> None:
             assert service.client.request(method, path).status_code != 404
             assert service.client.request(other, path).status_code == 405
         assert "text" in json.dumps(described["components"]["schemas"]["Document"])
+
+
+def test_a_document_has_one_of_the_forms_that_the_index_takes(tmp_path: Path) -> None:
+    whole = {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1}
+    for name, options, forms in (
+        ("texts", {"similarity": 0.8, "recipe": nd.Recipe()}, {"text", "features"}),
+        ("features", {"similarity": 0.8}, {"features"}),
+        ("codes", {"distance": 3, "bits": 128}, {"fingerprint"}),
+    ):
+        with nd.DurableIndex.open(tmp_path / name, **options) as index:  # type: ignore[call-overload]
+            if name != "texts":
+                index.add([7], [[1, 2]] if name == "features" else [5])
+            schemas = openapi(index, has_keys=False)["components"]["schemas"]
+        document = schemas["Document"]
+        assert {form["required"][0] for form in document["oneOf"]} == forms
+        assert document["properties"].keys() & {"text", "features", "fingerprint"} == forms
+        kinds = document["properties"]["id"]
+        assert kinds == ({"anyOf": [{"type": "string"}, whole]} if name == "texts" else whole)
+        if name == "codes":
+            fingerprint = document["properties"]["fingerprint"]
+            assert fingerprint == {"type": "integer", "minimum": 0, "maximum": 2**128 - 1}
