@@ -70,45 +70,52 @@ class _Reader:
 
     @property
     def codec(self) -> str:
-        """The compression of the first column.
-
-        Arrow ends the process when it is asked for the name of a codec that it does not know, as a
-        damaged file may have; reading a row first raises instead.
-        """
-        metadata = self._file.metadata
-        if metadata.num_row_groups == 0 or metadata.num_columns == 0:
-            return "snappy"
-        next(self._file.iter_batches(1, row_groups=[0], columns=self.schema.names[:1]), None)
-        codec = str(metadata.row_group(0).column(0).compression)
+        """The compression of the first column."""
+        chunks = self._chunks(self.schema.names[:1])
+        codec = str(chunks[0][0][1].compression) if chunks and chunks[0] else "SNAPPY"
         return "none" if codec == "UNCOMPRESSED" else codec.lower()
 
     def parts(
         self, columns: list[str] | None, nbytes: int
     ) -> Iterator[tuple[pa.RecordBatch, float]]:
-        rows = max(_bytes_per_row(self._file.metadata, columns), 1)
-        size = int(min(max(nbytes // rows, 1), 1 << 20))
-        size = max(1, min(size, _UNPACKED_BYTES // self._widest(columns, size)))
+        chunks = self._chunks(self.schema.names if columns is None else columns)
         done, total = 0, max(self._file.metadata.num_rows, 1)
+        unpacked = sum(chunk.total_uncompressed_size for group in chunks for _, chunk in group)
+        size = int(min(max(nbytes * total // max(unpacked, 1), 1), 1 << 20))
+        size = max(1, min(size, _UNPACKED_BYTES // self._widest(chunks, size)))
         for part in self._file.iter_batches(size, columns=columns):
             check_arrow(part)
             done += len(part)
             yield part, done / total
 
-    def _widest(self, columns: list[str] | None, rows: int) -> int:
+    def _chunks(self, columns: list[str]) -> list[list[tuple[str, Any]]]:
+        """The chunks of some columns, by row group: paths of the schema, entries of the footer.
+
+        Arrow ends the process when it is asked for a damaged entry of the footer. Buffering chunks
+        before reading reads all of their entries, and raises instead.
+        """
+        import pyarrow.parquet as pq
+
+        metadata = self._file.metadata
+        buffered = pq.ParquetFile(self._raw, metadata=metadata, pre_buffer=True)
+        next(buffered.iter_batches(1, columns=columns), None)
+        paths = [self._file.schema.column(j).path for j in range(metadata.num_columns)]
+        heads = tuple(f"{column}." for column in columns)
+        leaves = [(j, path) for j, path in enumerate(paths) if f"{path}.".startswith(heads)]
+        groups = map(metadata.row_group, range(metadata.num_row_groups))
+        return [[(path, group.column(j)) for j, path in leaves] for group in groups]
+
+    def _widest(self, chunks: list[list[tuple[str, Any]]], rows: int) -> int:
         """Bytes of a row of the longest values that dictionaries have; 1 if it does not matter."""
         import pyarrow.parquet as pq
 
         metadata, widest = self._file.metadata, 1
-        chosen = set(self.schema.names if columns is None else columns)
-        for i in range(metadata.num_row_groups):
-            group = metadata.row_group(i)
-            chunks = [group.column(j) for j in range(group.num_columns)]
+        for i, group in enumerate(chunks):
             packed = [
-                chunk.path_in_schema
-                for chunk in chunks
+                path
+                for path, chunk in group
                 if chunk.has_dictionary_page
                 and chunk.physical_type == "BYTE_ARRAY"
-                and chunk.path_in_schema.partition(".")[0] in chosen
                 and rows * chunk.total_uncompressed_size > _UNPACKED_BYTES
             ]
             if packed:
@@ -129,19 +136,3 @@ def _longest_value(column: pa.Array) -> int:
     if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
         return _longest_value(column.values)
     return 0
-
-
-def _bytes_per_row(metadata: Any, columns: list[str] | None) -> int:
-    """Average bytes a row, uncompressed, of the wanted columns, rounded up."""
-    if columns is None:
-        groups = range(metadata.num_row_groups)
-        total = sum(metadata.row_group(i).total_byte_size for i in groups)
-        return int(-(-total // max(metadata.num_rows, 1)))
-    total = 0
-    for i in range(metadata.num_row_groups):
-        group = metadata.row_group(i)
-        for j in range(group.num_columns):
-            chunk = group.column(j)
-            if chunk.path_in_schema in columns:
-                total += chunk.total_uncompressed_size
-    return int(-(-total // max(metadata.num_rows, 1)))
