@@ -37,6 +37,8 @@ BATCH_BYTES: Final = 4 << 20
 """The most bytes of a batch; the service accepts bodies of 16 MiB."""
 RETRIED: Final = (429, 503)
 SHORTEST_SECONDS: Final = 0.05
+_UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError)
+"""The errors of reading JSON that is no answer of the service, or of what is not JSON."""
 
 
 class ServiceError(NeardupError):
@@ -138,6 +140,8 @@ class _Options(NamedTuple):
     def headers(self) -> dict[str, str]:
         headers = {"content-type": "application/json"}
         if self.key is not None:
+            if not self.key.isascii():
+                raise UsageError("the key has other characters than ASCII: no service has such one")
             headers["authorization"] = f"Bearer {self.key}"
         if self.recipe is not None:
             headers["neardup-recipe"] = self.recipe
@@ -167,8 +171,8 @@ class Client:
         transport: Of httpx, for tests.
 
     Raises:
-        UsageError: If httpx is not installed.
-        ServiceError: By each call, if the service refuses it.
+        UsageError: If httpx is not installed, or the key is not ASCII.
+        ServiceError: By each call, if the service refuses it, or something else answers.
 
     Example:
         >>> from neardup.client import Client
@@ -283,7 +287,7 @@ class Client:
             except self._httpx.TransportError as error:
                 failure = error
             if answer is not None and answer.is_success:
-                return exchange.read(answer.json())
+                return _value(exchange, answer, self._client.base_url)
             pause = self._options.pause(attempt, answer)
             if pause is None:
                 raise _error(answer, failure, self._client.base_url) from None
@@ -415,7 +419,7 @@ class AsyncClient:
             except self._httpx.TransportError as error:
                 failure = error
             if answer is not None and answer.is_success:
-                return exchange.read(answer.json())
+                return _value(exchange, answer, self._client.base_url)
             pause = self._options.pause(attempt, answer)
             if pause is None:
                 raise _error(answer, failure, self._client.base_url) from None
@@ -539,6 +543,14 @@ def _refused(problem: dict[str, Any], where: str = "") -> ServiceError:
     return ServiceError(message, int(problem.get("status", 0)), name)
 
 
+def _value(exchange: _Exchange[A], answer: httpx.Response, url: httpx.URL) -> A:
+    """What an answer says; ServiceError if it is none of a service."""
+    try:
+        return exchange.read(answer.json())
+    except _UNREADABLE:
+        raise _foreign(answer, url) from None
+
+
 def _error(
     answer: httpx.Response | None, failure: Exception | None, url: httpx.URL
 ) -> ServiceError:
@@ -548,6 +560,11 @@ def _error(
         return ServiceError(f"the service at {url} cannot be reached: {why}; is it running?")
     try:
         return _refused(answer.json())
-    except ValueError:  # something between has answered
-        what = f"{url} is not a service of neardup: the answer is {answer.status_code}"
-        return ServiceError(what, answer.status_code)
+    except _UNREADABLE:
+        return _foreign(answer, url)
+
+
+def _foreign(answer: httpx.Response, url: httpx.URL) -> ServiceError:
+    """The error for an answer of something else, such as a proxy."""
+    what = f"{url} is not a service of neardup: the answer is {answer.status_code}"
+    return ServiceError(what, answer.status_code)

@@ -214,6 +214,12 @@ def test_every_form_of_fingerprints_and_ids_is_taken(kind: Kind) -> None:
             assert index.query(array[1:2]) == index.query(np.uint64(2**63)) == [(1, 0)]
 
 
+def test_a_null_value_of_a_dictionary_is_a_missing_id(kind: Kind) -> None:
+    ids = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["a", None]))
+    with pytest.raises(nd.UsageError, match="1 ids are missing"):
+        kind.make(0).add(ids, [1, 2, 3])
+
+
 def masked(values: list[int | None], bits: int) -> Any:
     """A masked array of fingerprints."""
     codes = np.array([words_of(value or 0, bits) for value in values], np.uint64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -148,6 +149,23 @@ def test_lists_and_comparing_all_say_the_same(monkeypatch: pytest.MonkeyPatch) -
     again = nd.Index(similarity=0.95)
     again.merge(index)
     assert again.nearest_batch(sets, 5).to_pylist() == with_lists
+
+
+def test_more_features_than_places_of_32_bits_are_not_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(similar_related, "SCANS", 0)
+    index = nd.Index(similarity=0.9)
+    index.add([*range(900)], [np.arange(at, at + 20, dtype=np.uint64) for at in range(900)])
+    listed = index.nearest(np.arange(500, 510, dtype=np.uint64), 7)
+    monkeypatch.setattr(similar_related, "MOST_LISTED", 900 * 20 - 1)
+    monkeypatch.setattr(similar_related, "_lists", None)  # is not called
+    assert (
+        pickle.loads(pickle.dumps(index)).nearest(  # noqa: S301  # ours
+            np.arange(500, 510, dtype=np.uint64), 7
+        )
+        == listed
+    )
 
 
 def test_a_folder_answers_as_memory_does(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 from typing import Any
 
 import pytest
@@ -166,3 +168,18 @@ def test_removing_what_is_absent_is_an_error_unless_said(make: Any) -> None:
     assert [x[0] for x in index] == ["b"]
     with pytest.raises(UsageError, match="missing is 'drop': use 'error' or 'ignore'"):
         index.remove("b", missing="drop")
+
+
+def test_the_garbage_collector_may_end_a_snapshot_while_the_folder_is_read() -> None:
+    index = durable(distance=2)
+    index.add("a", 1)
+    index.commit()
+    cycle: list[Any] = [index.snapshot()]
+    cycle.append(cycle)
+    del cycle
+    look = index._folder.log.look  # noqa: SLF001
+    reads = threading.Thread(target=look, args=(lambda log: log.read(lambda _: gc.collect()),))
+    reads.daemon = True  # it would wait for itself for ever
+    reads.start()
+    reads.join(20)
+    assert not reads.is_alive()

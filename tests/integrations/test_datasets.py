@@ -83,6 +83,18 @@ def test_an_iterable_dataset_is_compared_with_an_index(
     assert first == np.flatnonzero(nd.dedup(TEXTS, similarity=0.8).kept).tolist()
 
 
+def test_texts_without_words_pass_and_streams_share_an_index() -> None:
+    index = nd.Index(similarity=0.7, recipe=nd.Recipe())
+    texts = ["a b c d e f g h", "", None, "...", "A b c d e f g h"]
+    stream, _ = dedup(hf.Dataset.from_dict({"text": texts}).to_iterable_dataset(), index=index)
+    assert [row["text"] for row in stream] == texts[:4]
+    later = hf.Dataset.from_dict({"text": ["a b c d e f g h i", "q w e"], "title": [None, "r"]})
+    for columns, kept in (("text", ["q w e"]), (["title", "text"], ["a b c d e f g h i", "q w e"])):
+        stream, _ = dedup(later.to_iterable_dataset(), columns, index=index)
+        assert [row["text"] for row in stream] == kept
+    assert len(index) == 3
+
+
 @pytest.mark.parametrize("form", ["texts", "dataset", "splits"])
 def test_documents_that_hold_a_question_are_left_out(dataset: Any, form: str) -> None:
     quiz = ["w3 w4 w5 w6 w7 w8 w9 w10", "nobody asks any of this", "w0 w1 w2 w3"]

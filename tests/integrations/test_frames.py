@@ -89,8 +89,9 @@ def test_polars_fingerprints_are_those_of_the_library(bits: int) -> None:
     assert values == want
 
 
-def test_a_null_is_no_duplicate() -> None:
-    df = pl.DataFrame({"text": ["one two", None, "one two", None]})
+@pytest.mark.parametrize("kind", [pl.String, pl.Categorical, pl.Enum(["one two"])])
+def test_a_null_is_no_duplicate(kind: Any) -> None:
+    df = pl.DataFrame({"text": pl.Series(["one two", None, "one two", None], dtype=kind)})
     flags = df.select(pl.col("text").neardup.is_duplicate())["text"].to_list()
     assert flags == [False, False, True, False]
 

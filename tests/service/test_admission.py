@@ -6,6 +6,7 @@ import asyncio
 import re
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from neardup.errors import DataError, FileError
 from neardup.service import committer
 from neardup.service.access import Access
 from neardup.service.columns import Columns
-from neardup.service.committer import Committer, Work
+from neardup.service.committer import Aging, Committer, Work
 from neardup.service.messages import (
     Document,
     Match,
@@ -172,6 +173,34 @@ def test_work_waits_up_to_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert problem_of(several.admit, work(1, 2)) == "queue-full"
     several.admit(work(1, 1))
     loop.close()
+
+
+class _Damaged(nd.Index):
+    """An index that removes nothing by age."""
+
+    def expire(self, before: float) -> int:
+        del before
+        raise DataError("a file is damaged")
+
+
+def test_documents_are_stored_where_old_ones_cannot_be_removed(tmp_path: Path) -> None:
+    async def story() -> list[str]:
+        index: Any = _Damaged(distance=3)
+        loop = asyncio.get_running_loop()
+        writer = Committer(index, loop, Limits(), Metrics(index), Aging(0.1, by_seen=False))
+        states = []
+        for identity in ("a", "b"):
+            work = Work("seen", [identity], [5], 100, loop.create_future())
+            writer.admit(work)
+            writer.submit(work)
+            outcome: Any = await asyncio.wait_for(work.future, 60)
+            states.append(outcome[0].state)
+        writer.close()
+        return states
+
+    assert asyncio.run(story()) == ["new", "seen"]
+    gone: Any = SimpleNamespace(path=tmp_path / "gone")
+    assert not committer._has_room(gone)  # noqa: SLF001
 
 
 @pytest.mark.parametrize("operation", ["add", "seen"])

@@ -10,6 +10,7 @@ import pytest
 
 import neardup as nd
 from neardup.client import AsyncClient, Client, Match, Seen, ServiceError
+from neardup.errors import UsageError
 from services import Service, words
 
 if TYPE_CHECKING:
@@ -83,6 +84,20 @@ def test_a_service_that_is_not_there_is_an_error() -> None:
         assert not client.ready()
         with pytest.raises(ServiceError, match="cannot be reached"):
             client.index()
+
+
+@pytest.mark.parametrize(
+    ("status", "text"), [(200, "<html>"), (200, "{}"), (502, '"error"'), (404, "[1]")]
+)
+def test_something_else_that_answers_is_named(status: int, text: str) -> None:
+    proxy = httpx.MockTransport(lambda _: httpx.Response(status, text=text))
+    with (
+        Client("http://proxy", transport=proxy) as client,
+        pytest.raises(ServiceError, match=f"not a service of neardup: the answer is {status}"),
+    ):
+        client.seen("a", "text")
+    with pytest.raises(UsageError, match="ASCII"):
+        Client("http://proxy", key="schlüssel" * 2)
 
 
 def test_another_recipe_and_a_bad_document_are_errors(service: Service) -> None:

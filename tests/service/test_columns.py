@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from msgspec import UNSET
 
 import neardup as nd
+from neardup.service.bodies import arrow_stream
 from neardup.service.columns import Columns
-from neardup.service.messages import Terms
+from neardup.service.messages import FirstMatch, FirstMatches, Terms
 from neardup.service.settings import Limits
 from services import Service, words
 
@@ -104,6 +106,15 @@ def test_columns_are_answered_as_rows_are(form: str, tmp_path: Path) -> None:
         assert f'neardup_seen_total{{state="seen"}} {seen}.0' in counted
         again = sent(service, "add", pa.table({"id": ["new", "d0"], form: column[1:3]}))
         assert [each["state"] for each in again] == ["added", "added"]
+
+
+@pytest.mark.parametrize("bits", [64, 128])
+def test_first_documents_have_fingerprints_of_all_their_bits(bits: int) -> None:
+    prints = [2**bits - 1, 2 ** (bits - 1) + 7]
+    matches = [[FirstMatch("a", UNSET, 0, each)] for each in prints]
+    answers = [*(FirstMatches("absent", each) for each in matches), FirstMatches("absent", [])]
+    column = pa.ipc.open_stream(arrow_stream(answers)).read_all()["matches"].to_pylist()
+    assert [int(match["fingerprint"]) for each in column for match in each] == prints
 
 
 def _made(form: str) -> dict[str, Any]:

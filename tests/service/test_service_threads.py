@@ -88,6 +88,26 @@ def test_features_of_much_text_are_not_made_by_the_thread_that_commits(
     run(tmp_path / "index", story)
 
 
+def test_who_asks_for_the_index_during_a_commit_keeps_nobody_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committed = threading.Event()
+
+    def describe(_: Service) -> dict[str, bool]:
+        return {"waited": committed.wait(5)}
+
+    monkeypatch.setattr(Service, "describe", describe)
+
+    async def story(client: httpx.AsyncClient) -> None:
+        answer = asyncio.create_task(client.get("/v1/index"))
+        await asyncio.sleep(0)
+        assert (await client.get("/livez")).status_code == 200
+        committed.set()
+        assert (await answer).json() == {"waited": True}
+
+    run(tmp_path / "index", story)
+
+
 def test_readyz_names_a_merge_that_failed_until_one_succeeds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,11 +110,11 @@ def _checked_array(ids: Any) -> Any:
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
         kinds = sorted({id_kind(each) for each in ids})
         raise UsageError(f"ids of kinds {kinds} are mixed: use strings or integers only") from None
+    if pa.types.is_dictionary(array.type):  # whose values may be null, not only its rows
+        array = array.dictionary_decode()
     if array.null_count:
         raise UsageError(f"{array.null_count:,} ids are missing: give every document an id")
     kind = array.type
-    if pa.types.is_dictionary(kind):
-        array, kind = array.dictionary_decode(), kind.value_type
     if pa.types.is_integer(kind):
         try:
             return array.cast(pa.int64())

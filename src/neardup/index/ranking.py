@@ -33,6 +33,8 @@ SCANS: Final = 8
 FEATURES_A_BUCKET: Final = 16
 LIST_BYTES: Final = 5
 """Bytes of a feature in the lists, approximately."""
+MOST_LISTED: Final = (1 << 32) - 1
+"""The most features of lists: their places have 32 bits."""
 WINDOWS: Final = (0.8, 0.5, 0.0)
 """Sets of this share of a query's size, up to its inverse, are compared first."""
 SETS_A_TASK: Final = 1 << 14
@@ -165,7 +167,7 @@ class RankedSets:
             self._questions += 1
             if self._questions > SCANS:
                 with self._lock:
-                    if self._lists is None and len(sets.features) * LIST_BYTES < free_memory() // 2:
+                    if self._lists is None and _may_be_listed(len(sets.features)):
                         self._lists = _lists(sets)
         return self._lists
 
@@ -232,6 +234,11 @@ def _lower_bounds(sums: Scores) -> Any:
     from neardup.kernels.index.related import BLOCK
 
     return frozen(np.minimum.reduceat(sums, np.arange(0, len(sums), BLOCK)))
+
+
+def _may_be_listed(features: int) -> bool:
+    """Whether lists of this number of features have 32-bit places, and fit in memory."""
+    return features <= MOST_LISTED and features * LIST_BYTES < free_memory() // 2
 
 
 def _lists(sets: Sets) -> Lists:

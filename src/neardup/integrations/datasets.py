@@ -50,7 +50,8 @@ def dedup(
         index: Of an IterableDataset: each document that matches none of its documents goes through,
             and is stored in it; commit it afterwards if it is durable.
         options: Of `neardup.dedup`: similarity, distance, id, within, keep and others. Of an
-            IterableDataset only `id`; without it the documents are numbered.
+            IterableDataset only `id`; without it the documents get numbers above those of the
+            index. Its texts that are null or empty go through.
 
     Returns:
         The same kind of dataset, of the kept rows in their order; and what was decided, rows of a
@@ -176,11 +177,17 @@ def _filtered(
     if options:
         raise UsageError(f"{', '.join(options)}: the index decides; of these only id can be given")
     columns = [column] if isinstance(column, str) else list(column)
+    first = list[int]()
+    """The number of the first document, known from the first batch on; it stays where the stream is
+    read again."""
 
-    def is_new(batch: dict[str, list[Any]], numbers: list[int]) -> list[bool]:
-        texts = ["\n".join(parts) for parts in zip(*(batch[name] for name in columns), strict=True)]
-        ids = numbers if identity is None else batch[identity]
-        answers: list[bool] = index.add_new(ids, texts)["is_new"].to_pylist()
-        return answers
+    def passes(batch: dict[str, list[Any]], numbers: list[int]) -> list[bool]:
+        fields = zip(*(batch[name] for name in columns), strict=True)
+        texts = [None if None in parts else "\n".join(parts) for parts in fields]
+        if identity is None and not first:
+            first.append(index.next_id)
+        ids = [first[0] + each for each in numbers] if identity is None else batch[identity]
+        states = index.add_new(ids, texts)["state"].to_pylist()
+        return [state != "seen" for state in states]
 
-    return dataset.filter(is_new, with_indices=True, batched=True)
+    return dataset.filter(passes, with_indices=True, batched=True)

@@ -84,6 +84,8 @@ class ExpressionNamespace:
         """
 
         def decided(texts: pl.Series) -> pl.Series:
+            if isinstance(texts.dtype, (pl.Categorical, pl.Enum)):  # an Enum has no place for ""
+                texts = texts.cast(pl.String)
             return pl.Series(texts.name, ~dedup(texts.fill_null(""), **options).kept)
 
         return self._expression.map_batches(decided, return_dtype=pl.Boolean)

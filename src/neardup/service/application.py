@@ -99,7 +99,6 @@ class Application:
         for name, right, call in whole:
             self.routes[f"/v1/{name}"] = Route(_POST, right, self._whole_of(call))
         shown: tuple[tuple[str, Right | None, Callable[[], Answer]], ...] = (
-            ("/v1/index", "read", lambda: Answer(_encode(service.describe()))),
             ("/livez", None, lambda: _LIVE),
             ("/readyz", None, self._ready),
             ("/metrics", "read", lambda: Answer(service.metrics.text(), _METRICS)),
@@ -107,6 +106,7 @@ class Application:
         )
         for path, need, show in shown:
             self.routes[path] = Route(_GET, need, _shown(show))
+        self.routes["/v1/index"] = Route(_GET, "read", self._described)
         for path, draw in (("/", service.ask_page), ("/compare", service.compare_page)):
             self.routes[path] = Route(_GET + _POST, "read", self._page_of(draw))
         for name in KINDS:
@@ -235,6 +235,10 @@ class Application:
             return Answer(await draw(fields), HTML)
 
         return answer
+
+    async def _described(self, _: Request) -> Answer:
+        loop = asyncio.get_running_loop()
+        return Answer(await loop.run_in_executor(None, lambda: _encode(self._service.describe())))
 
     def _check(self, request: Request) -> None:
         """Refuse a request that comes before the service is ready, or with another recipe."""

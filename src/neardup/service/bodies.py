@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+import numpy as np
 from msgspec import UNSET
 
 from neardup.service.problem_details import Problem
@@ -226,4 +227,14 @@ def _plain(value: Any) -> Any:
     """The value of a field of an answer in a form that Arrow accepts."""
     if isinstance(value, (bool, int, str)):
         return value
+    if isinstance(value, list):
+        return [_plain_match(msgspec.to_builtins(each)) for each in value]
     return None if value is UNSET else msgspec.to_builtins(value)
+
+
+def _plain_match(match: dict[str, Any]) -> dict[str, Any]:
+    """A match with its fingerprint as uint64, or in decimal digits if it is wider."""
+    value = match.get("fingerprint")
+    if value is None:
+        return match
+    return match | {"fingerprint": np.uint64(value) if value < 1 << 64 else str(value)}

@@ -305,6 +305,8 @@ class Committer:
                 removed = index.expire(time.time() - aging.seconds)
         except FileError as error:
             self._write_failed(error)
+        except Exception:  # noqa: BLE001  # as in `_commit`: the thread must go on
+            _log.exception("old documents could not be removed")
         else:
             self._metrics.expired(removed)
 
@@ -388,5 +390,8 @@ def _is_full(error: BaseException | None) -> bool:
 
 def _has_room(index: DurableIndex) -> bool:
     """Whether the disk of the index has ROOM_BYTES free."""
-    disk = os.statvfs(index.path)
+    try:
+        disk = os.statvfs(index.path)
+    except OSError:  # no folder, or no file system
+        return False
     return disk.f_bavail * disk.f_frsize > ROOM_BYTES

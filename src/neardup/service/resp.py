@@ -167,7 +167,7 @@ class _Connection:
             right, count = _RIGHTS[name]
             self._check(name, right, arguments, count)
             if name == b"INFO":
-                return _bulk(_info(self._service.describe()))
+                return asyncio.create_task(self._described())
             items = [(each, each.decode()) for each in arguments[1:]]
         except UnicodeDecodeError:
             return _error(Problem("invalid-document", "an item is not a text in UTF-8"))
@@ -229,6 +229,10 @@ class _Connection:
         self._rights = self._access.rights(key)
         if not self._rights:
             raise Problem("key-missing", "the key is not one of this service")
+
+    async def _described(self) -> bytes:
+        loop = asyncio.get_running_loop()
+        return _bulk(_info(await loop.run_in_executor(None, self._service.describe)))
 
     async def _written(self, items: list[tuple[bytes, str]], *, is_one: bool) -> bytes:
         kind = self._service.id_kind

@@ -14,6 +14,7 @@ from neardup.fingerprinting.sets_of_texts import fingerprints_of_sets
 from neardup.index.durable import DurableIndex
 from neardup.pipeline.run.against import Against, ReferenceIndex
 from neardup.pipeline.run.rule import Choice, Rule
+from neardup.runtime.arrays import cut
 from neardup.spark.exported_index_file import (
     MEASURE,
     SIMILARITY,
@@ -24,7 +25,7 @@ from neardup.spark.exported_index_file import (
 )
 from neardup.spark.workers.documents import DOCUMENTS
 from neardup.spark.workers.equal_documents import PAST
-from neardup.spark.workers.partition_rows import binary, flat, sorted_sets
+from neardup.spark.workers.partition_rows import MOST_VALUES, binary, flat, sorted_sets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -91,12 +92,15 @@ def write_reference(reference: ReferenceIndex, recipe: Recipe, path: str) -> int
         writer = ReferenceWriter(outputs.create(path), recipe, metadata)
         try:
             for names, codes, features in reference.documents():
-                data = pa.nulls(len(names), pa.binary())
-                if features is not None:
-                    ends = np.append(0, np.cumsum([len(each) for each in features]))
-                    none = np.zeros(0, np.uint64)
-                    data = binary(np.concatenate([none, *features]), ends)
-                writer.write(names.cast(pa.string()), _codes_of(codes, recipe), data)
+                ids, words = names.cast(pa.string()), _codes_of(codes, recipe)
+                if features is None:
+                    writer.write(ids, words, pa.nulls(len(ids), pa.binary()))
+                    continue
+                sizes = np.array([len(each) for each in features], np.int64)
+                for first, last in cut(np.maximum(sizes, 1), MOST_VALUES):
+                    ends = np.append(0, np.cumsum(sizes[first:last]))
+                    data = binary(np.concatenate(features[first:last]), ends)
+                    writer.write(ids[first:last], words[first:last], data)
             writer.close()
         finally:
             writer.abandon()

@@ -207,7 +207,8 @@ class Environment:
         self.path = path
         self.users = 0
         self._key = key
-        self._reading = threading.Lock()
+        self._reading = threading.RLock()
+        """Reentrant: the garbage collector may release a pin in a thread that reads."""
         self._writing = threading.Lock()
         self._pins = 0
         self._is_inherited = False

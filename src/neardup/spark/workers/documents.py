@@ -15,6 +15,7 @@ from neardup.documents.ordering import LARGEST_FIRST, SMALLEST_FIRST
 from neardup.documents.record_addresses import Addresses
 from neardup.errors import DataError, FileError, UsageError
 from neardup.fingerprinting.fingerprints import Fingerprinter
+from neardup.runtime.arrays import cut
 from neardup.runtime.storage.spool import FeatureSpool
 from neardup.spark.workers.file_inputs import FailedRanks, opened
 from neardup.spark.workers.partition_rows import arrays_of, binary, sorted_sets
@@ -54,6 +55,8 @@ document: its number is -1 - the file's place, `rejected` counts the bad records
 `compares`, or the `error` at its end."""
 
 _TEXTS: Final = 1 << 12
+_TEXT_BYTES: Final = 1 << 26
+"""The most texts, and bytes of texts, whose features are in one array: see `binary`."""
 
 
 def read_files(
@@ -119,8 +122,7 @@ def _read_file(
             addresses = Addresses([file["name"]])
             addresses.add(0, batch.rows, batch.ids)
             names = addresses.of(np.arange(len(batch.texts)))
-            for at in range(0, len(batch.texts), _TEXTS):
-                part = slice(at, at + _TEXTS)
+            for part in _parts(batch.texts):
                 texts = batch.texts[part]
                 numbers = first + row + np.arange(len(texts))
                 score = _scores(keep, texts, None if batch.numbers is None else batch.numbers[part])
@@ -158,9 +160,9 @@ def texts_to_documents(
     """Make DOCUMENTS of rows of `number`, `address`, `text`, `measured` and `within`."""
     own_recipe = recipe.load()
     for batch in batches:
-        for at in range(0, len(batch), _TEXTS):
-            part = batch.slice(at, _TEXTS)
-            texts = part.column("text").cast(pa.large_string()).fill_null("")
+        every = batch.column("text").cast(pa.large_string()).fill_null("")
+        for rows in _parts(every):
+            part, texts = batch.slice(rows.start, rows.stop - rows.start), every[rows]
             (numbers,) = arrays_of(part, "number")
             measured = None if order is None else _measured(part, order)
             score = _scores(keep, texts, measured)
@@ -219,6 +221,13 @@ def _scores(keep: str, texts: pa.Array, measured: pa.Array | None) -> npt.NDArra
     numbers = pa.nulls(len(texts)) if measured is None else measured
     values = np.asarray(numbers.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
     return -values if by in LARGEST_FIRST else values
+
+
+def _parts(texts: pa.Array) -> Iterator[slice]:
+    """Slices of at most _TEXTS texts and _TEXT_BYTES, or of one longer text."""
+    sizes = np.asarray(pc.binary_length(texts), np.int64)
+    for first, last in cut(np.maximum(sizes, _TEXT_BYTES // _TEXTS), _TEXT_BYTES):
+        yield slice(first, last)
 
 
 def _documents(

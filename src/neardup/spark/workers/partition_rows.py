@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from neardup.errors import DataError
 from neardup.similarity.feature_sets import FeatureSets
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from neardup.runtime.types import Codes, Hashes, Offsets, Rows
 
 __all__ = [
+    "MOST_VALUES",
     "ROWS_A_BATCH",
     "arrays_of",
     "batches_of",
@@ -32,6 +34,8 @@ __all__ = [
 ]
 
 ROWS_A_BATCH: Final = 1 << 15
+MOST_VALUES: Final = (1 << 28) - 1
+"""The most 64-bit values in an array of binary cells, whose offsets have 32 bits."""
 _MIX: Final = np.uint64(0xD6E8FEB86659FD93)
 
 
@@ -102,11 +106,19 @@ def sent_in_turn(
 def binary(values: Hashes, offsets: Offsets) -> pa.Array:
     """Runs of uint64 values as binary cells, little-endian.
 
+    Raises:
+        DataError: For more than 2 GiB, which cells of one array cannot hold.
+
     Example:
         >>> cells = binary(np.array([1, 2, 3], np.uint64), np.array([0, 1, 3]))
         >>> [len(cell) for cell in cells.to_pylist()]
         [8, 16]
     """
+    if offsets[-1] > MOST_VALUES:
+        raise DataError(
+            f"{int(offsets[-1]):,} features are in one batch, and the engine holds"
+            f" {MOST_VALUES:,}: split the longest document, or use --engine local"
+        )
     data = np.ascontiguousarray(values, "<u8")
     ends = pa.py_buffer(np.ascontiguousarray(offsets * 8, np.int32))
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [None, ends, pa.py_buffer(data)])
