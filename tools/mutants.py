@@ -431,7 +431,7 @@ def in_fork(work: Callable[[], int], folder: Path, limit: float) -> tuple[int, s
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
-    code = wait(pid, 8 * limit)
+    code = wait(pid, 30 + 2 * limit)
     return code, output.read_text("utf8", errors="replace")
 
 

@@ -187,6 +187,7 @@ def test_add_if_new_says_what_becomes_of_an_id_with_other_content(here: Here) ->
         {"id": "a", "text": "the fog closed the harbour for two nights"},
         {"id": "c", "text": TEXT},
         {"id": "new", "text": "the ferry to the islands was late again"},
+        {"id": "b", "text": "the last boat of the year left on Monday"},
     ]
     (here.folder / "again.jsonl").write_bytes(lines(records))
     add = ["index", "add", "seen", "again.jsonl", "--id", "id", "--if-new", "--stored"]
@@ -196,12 +197,12 @@ def test_add_if_new_says_what_becomes_of_an_id_with_other_content(here: Here) ->
     assert dict(nd.DurableIndex.open("seen", readonly=True)) == before
     kept = here.summary(*add, "keep")
     names = ("stored", "replaced", "unchanged", "seen")
-    assert [kept[name] for name in names] == [1, 0, 1, 1]
+    assert [kept[name] for name in names] == [1, 0, 2, 1]
     assert before.items() < dict(nd.DurableIndex.open("seen", readonly=True)).items()
     replaced = here.summary(*add, "replace")
-    assert [replaced[name] for name in names] == [1, 1, 1, 1]
+    assert [replaced[name] for name in names] == [2, 2, 1, 1]
     _, err = here(*add, "keep")
-    assert re.search(r"stored +0, 2 unchanged, 1 seen before\n", err)
+    assert re.search(r"stored +0, 3 unchanged, 1 seen before\n", err)
     assert "stored is 'drop': use 'replace'" in fails(here, *add[1:], "drop", code=2)
     del add[6]
     assert "--stored keep requires --if-new" in fails(here, *add[1:], "keep", code=2)
@@ -596,6 +597,7 @@ def test_stats_tells_what_is_held_and_compares_the_plans(here: Here) -> None:
     out, err = here("index", "stats", "seen")
     assert err == ""
     assert out.startswith("documents    5, and 0 removed, to compact")
+    assert "newest       5 rows, which queries scan" in out
     assert re.search(r"^\* +scan +0", out, re.MULTILINE)
     summary = here.summary("index", "stats", "seen")
     assert (summary["documents"], summary["ids"], summary["store"]) == (5, "str", "none")

@@ -57,6 +57,14 @@ def test_what_is_left_is_byte_for_byte_what_was_read(here: Here) -> None:
     assert [counts[x] for x in ("questions", "found", "one_word", "short")] == [4, 2, 1, 1]
 
 
+def test_bad_records_are_read_and_neither_kept_nor_dropped(here: Here) -> None:
+    with (here.folder / "train.jsonl").open("ab") as file:
+        file.write(b'{"id": "e"}\n{"id": "f", "text": 1}\n')
+    summary = here.summary(*AGAINST, "-o", "clean.jsonl", "--on-error", "skip")
+    counts = [summary[name] for name in ("read", "kept", "dropped", "rejected")]
+    assert counts == [6, 2, 2, 2]
+
+
 def test_parts_are_scored_apart(here: Here) -> None:
     summary = here.summary(*AGAINST, "--id", "id", "--parts", "text,answer", "--found", "f.csv")
     pairs = [(x["document"], x["question"], x["part"]) for x in read(here.folder / "f.csv")]

@@ -124,6 +124,7 @@ def test_labelled_pairs_alone_count_where_some_are_different(tmp_path: Path) -> 
     evaluation = evaluated(docs, labels)
     assert (evaluation.pairs, evaluation.unknown) == (2, 1)
     assert "only the 4 labelled pairs count" in evaluation.world
+    assert [level for level, *_ in evaluation.scores[0].histogram][-1] == 1
     at = {point.at: point for point in evaluation.scores[0].by_similarity}
     assert (at[0.5].found, at[0.5].precision[0], at[0.5].recall[0]) == (3, pytest.approx(2 / 3), 1)
     assert (at[0.6].found, at[0.6].precision[0], at[0.6].recall[0]) == (2, 1, 1)

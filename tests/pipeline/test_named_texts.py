@@ -126,6 +126,10 @@ def test_without_similarities_those_furthest_apart_come_first(here: Path) -> Non
 def test_another_file_is_no_duplicates_file(here: Path) -> None:
     with pytest.raises(DataError, match=r"news.jsonl is not a file that dedup --duplicates wrote"):
         removed_documents("news.jsonl")
+    row = {"dropped": "a", "kept": "b", "distance": float("inf"), "similarity": 1.0}
+    pq.write_table(pa.Table.from_pylist([row]), here / "d.parquet")
+    with pytest.raises(DataError, match="the distance is inf: use a whole number"):
+        removed_documents("d.parquet")
     (here / "d.jsonl").write_text('{"dropped":"a","kept":"b","distance":1,"similarity":null}\n')
     with pytest.raises(UsageError, match=r"names no files that are here: pass the inputs"):
         removed_documents("d.jsonl")

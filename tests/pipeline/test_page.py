@@ -22,6 +22,7 @@ from neardup.pipeline.report import (
     Report,
     page,
 )
+from neardup.pipeline.report.frame import json_data, size
 
 HOSTILE = (
     "</script><script>alert(1)</script><img src=x onerror=alert(1)>\u202e\x00\x1b[31m\u2066"
@@ -213,3 +214,28 @@ def test_a_run_without_anything_has_a_page() -> None:
         warnings=(), left_out=(), command=None,
     )  # fmt: skip
     assert numbers(page(empty))["thresholds"] == [[0.8, 0]]
+
+
+def test_sizes_have_the_largest_unit_that_fits() -> None:
+    sizes = [size(nbytes) for nbytes in (0, 999, 1_000, 1_250_000, 10**9, 2_500_000_000)]
+    assert sizes == ["0 bytes", "999 bytes", "1.0 kB", "1.2 MB", "1.0 GB", "2.5 GB"]
+
+
+def test_data_in_a_script_ends_nothing_and_stays_what_it_was() -> None:
+    text = json_data({"text": HOSTILE})
+    assert not set(text) & set("<>&=@(")
+    assert json.loads(text) == {"text": HOSTILE}
+
+
+def test_cells_of_sources_are_shaded_by_their_share_of_the_highest() -> None:
+    matrix = Matrix("inputs", ("x", "y"), (200, 300), ((0, 1), (50, 100)))
+    cells = re.findall(r'<span class="q(\d)">(\d+)</span>', page(report(matrix=matrix)))
+    assert cells == [("0", "0"), ("1", "1"), ("3", "50"), ("5", "100")]
+
+
+def test_a_long_value_of_a_field_is_cut_and_others_are_whole() -> None:
+    fields = (("note", "short", "x" * 301), ("more", "y" * 300, None))
+    shown = page(report(dropped_border=(replace(pair(), fields=fields),)))
+    for value in ("short", f"{'x' * 300}…", "y" * 300):
+        assert f"<bdi>{value}</bdi>" in shown
+    assert "<small>none</small>" in shown
