@@ -74,6 +74,14 @@ def one_line(stderr: str | bytes) -> str:
     return text.removeprefix("neardup: ").removesuffix("\n")
 
 
+def test_of_several_files_each_keeps_its_own(here: Here) -> None:
+    for name in "abc":
+        own = {"id": f"{name}2", "text": f"{name} has a text of its own"}
+        write(here.folder / f"{name}.jsonl", [{"id": f"{name}1", "text": TEXT}, own])
+    here("dedup", "a.jsonl", "b.jsonl", "c.jsonl", "-o", "kept/")
+    assert [ids(here.folder / f"kept/{name}.jsonl") for name in "abc"] == ["a1a2", "b2", "c2"]
+
+
 @pytest.mark.parametrize(
     ("documents", "tables"),
     [

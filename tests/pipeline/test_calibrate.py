@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from commands import Here
 from neardup.documents import ReadOptions, Rejects, open_sources
 from neardup.errors import UsageError
 from neardup.pipeline.calibration.calibrate import CalibrationOptions, calibrate_files
+from neardup.pipeline.calibration.measure import LENGTHS
 from neardup.pipeline.calibration.sample import take_sample
 from neardup.pipeline.run.rule import Limits
 from neardup.runtime.intervals import counted, kish, paired, stratified, wilson
@@ -338,3 +339,9 @@ def test_the_stratified_interval_covers_as_often_as_it_says() -> None:
         assert estimate is not None
         covered += estimate[1] <= whole <= estimate[2]
     assert covered >= 0.93 * 400
+
+
+def test_bands_of_length_meet_and_do_not_overlap() -> None:
+    assert LENGTHS[0][0] == 1
+    assert LENGTHS[-1][1] is None
+    assert all(least == (most or 0) + 1 for (_, most), (least, _) in pairwise(LENGTHS))

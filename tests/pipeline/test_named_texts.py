@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import threading
 from typing import TYPE_CHECKING
@@ -133,3 +134,9 @@ def test_another_file_is_no_duplicates_file(here: Path) -> None:
     (here / "d.jsonl").write_text('{"dropped":"a","kept":"b","distance":1,"similarity":null}\n')
     with pytest.raises(UsageError, match=r"names no files that are here: pass the inputs"):
         removed_documents("d.jsonl")
+
+
+def test_an_input_that_is_no_text_is_refused_with_the_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("für alle".encode("latin-1"))))
+    with pytest.raises(DataError, match="the standard input: not UTF-8 at byte 2; convert"):
+        read_document("-")

@@ -22,6 +22,7 @@ from neardup.pipeline.report import (
     Report,
     page,
 )
+from neardup.pipeline.report.drawings import _ticks
 from neardup.pipeline.report.frame import json_data, size
 
 HOSTILE = (
@@ -239,3 +240,16 @@ def test_a_long_value_of_a_field_is_cut_and_others_are_whole() -> None:
     for value in ("short", f"{'x' * 300}…", "y" * 300):
         assert f"<bdi>{value}</bdi>" in shown
     assert "<small>none</small>" in shown
+
+
+def test_a_cluster_begins_with_its_first_words() -> None:
+    cluster = ClusterShown("a", 2, 0.8, 0.7, 2, (4, 9), pair(text="how it began "))
+    bare = replace(cluster, pair=None)
+    shown = page(report(groups=(ClusterGroup("Largest", (cluster, bare)),)))
+    assert shown.count('<br><small dir="auto">how it began three</small>') == 1
+
+
+def test_the_threshold_has_a_tick_where_there_is_room() -> None:
+    assert [at for at, _ in _ticks(0.5, 1, 0.8)] == [0.5, 0.8, 1]
+    for own in (0.5, 0.55, 0.95, 1):
+        assert [at for at, _ in _ticks(0.5, 1, own)] == [0.5, 1]

@@ -27,7 +27,14 @@ from neardup.pipeline.calibration.edits import (
     is_unspaced,
     words_of,
 )
-from neardup.pipeline.calibration.trials import Measured, agreement, plant, try_questions
+from neardup.pipeline.calibration.trials import (
+    Measured,
+    _projected,
+    agreement,
+    plant,
+    try_questions,
+)
+from neardup.runtime.intervals import counted, paired
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -291,3 +298,9 @@ def test_an_index_takes_a_question() -> None:
     assert index.query("one two three five") == [(1, 0.75)]
     with pytest.raises(UsageError, match="question and similarity exclude each other"):
         nd.Index(question=question, similarity=0.8)
+
+
+def test_a_sample_without_unlike_pairs_leaves_some_possible_among_all() -> None:
+    assert _projected(0.0, 1) == (0, 0, 0)  # of all documents it is a count
+    for unlike, interval in ((0.0, counted(0)), (0.5, counted(0)), (1.0, paired(1.0, 2.0))):
+        assert _projected(unlike, 10) == (10 * unlike, *(10 * bound for bound in interval))

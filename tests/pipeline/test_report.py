@@ -109,6 +109,7 @@ def test_every_kind_of_run_has_a_report(tmp_path: Path, how: dict[str, Any]) -> 
     result = nd.dedup(NEWS, **how)
     result.report(tmp_path / "r.html")
     assert numbers(tmp_path / "r.html")["kept"] == int(result.kept.sum())
+    assert "clusters the" not in (tmp_path / "r.html").read_text()  # all are shown
 
 
 def test_why_names_both_and_the_words(tmp_path: Path) -> None:

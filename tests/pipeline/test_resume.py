@@ -33,7 +33,7 @@ from neardup.documents.files.output_set import OutputSet
 from neardup.errors import DataError, NeardupError, UsageError
 from neardup.pipeline import Limits, Outputs, dedup_files
 from neardup.pipeline.run.decision import Decision, References, decision_of, write_decision
-from neardup.pipeline.run.run_folder import RunFolder
+from neardup.pipeline.run.run_folder import RunFolder, _line, _records
 from suite import examples
 
 if TYPE_CHECKING:
@@ -478,3 +478,11 @@ def test_a_process_killed_at_random_moments_goes_on_with_the_same_result(tmp_pat
     assert rounds == ROUNDS
     assert kills <= 3 * rounds
     (tmp_path / "rounds.txt").write_text(f"{rounds} rounds, {kills} kills before the end\n")
+
+
+def test_a_damaged_line_of_the_journal_has_its_number(tmp_path: Path) -> None:
+    whole, path = [_line({"number": n}) for n in range(3)], tmp_path / "journal"
+    assert [each["number"] for each in _records(path, b"".join(whole))] == [0, 1, 2]
+    damaged = b"".join([whole[0], whole[1].replace(b"1}", b"7}"), whole[2]])
+    with pytest.raises(DataError, match="line 2 has another checksum"):
+        list(_records(path, damaged))

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -17,6 +18,7 @@ from neardup.errors import DataError, UsageError
 from neardup.pipeline.evaluation.labels import read_truth
 from neardup.pipeline.evidence.pair_rows import pair_rows
 from neardup.pipeline.judgement.answers import Answers, read_answers
+from neardup.pipeline.pair_files import RowIds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,3 +136,13 @@ def test_a_stream_of_answers_and_a_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "c.csv").write_text("id,cluster\na,1\nb,\n")
     with pytest.raises(DataError, match=r"c.csv:3: no cluster"):
         read_truth(str(tmp_path / "c.csv"), ["a", "b"])
+
+
+def test_ids_of_requested_rows_come_from_all_batches(tmp_path: Path) -> None:
+    ids = [f"id {n} " * (n % 5) for n in range(300)]
+    rows = np.array([0, 63, 64, 99, 100, 101, 250, 299], np.uint32)
+    with RowIds(300, str(tmp_path)) as some:
+        some.want(rows[:5])
+        some.want(rows[3:])
+        some.fill(pa.array(ids[at : at + 100], pa.large_string()) for at in (0, 100, 200))
+        assert some.take(rows[::-1]).to_pylist() == [ids[row] for row in rows[::-1]]
