@@ -26,7 +26,9 @@ __all__ = [
     "needs_jit",
 ]
 
-JIT: Final = os.environ.get("NUMBA_DISABLE_JIT", "0") in {"", "0"}
+JIT: Final = os.environ.setdefault("NUMBA_DISABLE_JIT", "0") in {"", "0"}
+"""Whether kernels are compiled: in this process, and in commands that it starts, which would run
+plain ones on inputs as small as those of tests."""
 TESTS: Final = Path(__file__).resolve().parent
 ROOT: Final = TESTS.parent
 SHARED: Final = ROOT.parent / "shared"

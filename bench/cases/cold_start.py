@@ -1,9 +1,11 @@
-"""What a person feels: import, --help, ten documents with cold and with warm kernel caches."""
+"""What a person feels: import, --help, and first runs on a few and on many documents."""
 
 from __future__ import annotations
 
 import json
 import os
+import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,13 +13,25 @@ import time
 from pathlib import Path
 from typing import Any
 
+import neardup
 from harness.model import OURS, Measurement, Row
+from harness.processes import timed
 
 CASE = "cold_start"
+FEW, MANY = 10, 2_000
+KINDS = """
+dedup docs.jsonl -o first.jsonl
+dedup docs.jsonl -o components.jsonl --policy components
+dedup docs.jsonl -o against.jsonl --against docs.jsonl
+dedup docs.jsonl -o reported.jsonl --report report.html
+dedup docs.jsonl -o distance.jsonl --distance 3
+index add seen docs.jsonl
+"""
+"""Kinds of runs, each of which needs kernels of its own, in this order."""
 
 
 def rows(quick: bool) -> list[Row]:
-    """The same in both modes, except that --quick leaves out the cold compile."""
+    """The same in both modes, except that --quick leaves out what compiles."""
     seconds: dict[str, Any] = {"better": "lower", "unit": "s"}
     started = Measurement.of(CASE, "start", OURS)
     table = [
@@ -25,10 +39,15 @@ def rows(quick: bool) -> list[Row]:
         Row("every name of neardup, beyond numpy and pyarrow", started, **seconds),
         Row("neardup --help", started, (), 0.5, "lower", "help", "s"),
     ]
-    if not quick:
-        ten = Measurement.of(CASE, "ten_documents", OURS)
-        table.append(Row("ten documents, cold", ten, (), 15, "lower", "cold", "s"))
-        table.append(Row("ten documents, warm", ten, target=1.5, **seconds))
+    for count in (FEW,) if quick else (FEW, MANY):
+        runs = Measurement.of(CASE, "first_runs", OURS, n=count)
+        few = count == FEW
+        name = f"{count:,} documents, processor"
+        table += [
+            Row(f"{name}: six first runs", runs, target=15 if few else None, **seconds),
+            Row(f"{name}: the first of them", runs, key="first", **seconds),
+            Row(f"{name}: again", runs, target=0.5 if few else None, key="again", **seconds),
+        ]
     return table
 
 
@@ -66,17 +85,38 @@ def fastest(command: list[str], rounds: int = 3) -> float:
     return min(seconds_of(command) for _ in range(rounds))
 
 
-def ten_documents() -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder, "ten.jsonl")
-        words = "the quick brown fox jumps over the lazy dog number"
-        texts = [{"id": str(row), "text": f"{words} {row // 2}"} for row in range(10)]
-        source.write_text("".join(json.dumps(text) + "\n" for text in texts), encoding="utf8")
-        environment = os.environ | {"NUMBA_CACHE_DIR": str(Path(folder, "cache"))}
+def first_runs(n: int) -> dict[str, Any]:
+    """Processor seconds of a run of each kind where nothing is compiled, and of a second `dedup`.
 
-        def dedup(name: str) -> float:
-            command = [program(), "dedup", str(source), "-o", str(Path(folder, name))]
-            return seconds_of(command, environment)
+    The package is copied without kernels, since a run looks for them next to it.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_documents(folder / "docs.jsonl", n)
+        package = Path(neardup.__file__).parent
+        shutil.copytree(
+            package, folder / "site" / "neardup", ignore=shutil.ignore_patterns("*.nb[ci]")
+        )
+        own = {"PYTHONPATH": str(folder / "site"), "HOME": name, "TMPDIR": name}
+        left_out = {"NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "XDG_CACHE_HOME"}
+        kept = {name: value for name, value in os.environ.items() if name not in left_out}
 
-        cold = dedup("cold.jsonl")
-        return {"value": min(dedup(f"warm{round_}.jsonl") for round_ in range(3)), "cold": cold}
+        def run(line: str) -> float:
+            command = ["env", "-C", str(folder), sys.executable, "-m", "neardup", *line.split()]
+            return float(timed(command, kept | own)["cpu_seconds"])
+
+        run("index create seen")
+        costs = [run(line) for line in KINDS.strip().splitlines()]
+        again = min(run("dedup docs.jsonl -o again.jsonl") for _ in range(3))
+        return {"value": sum(costs), "first": costs[0], "again": again, "kinds": costs}
+
+
+def write_documents(path: Path, n: int) -> None:
+    """Texts of 60 words, half of them nearly the same as the one before."""
+    draw, words = random.Random(1), [f"word{number}" for number in range(1000)]
+    with path.open("w", encoding="utf8") as file:
+        for row in range(n):
+            if row % 2 == 0:
+                text = draw.choices(words, k=60)
+            text[draw.randrange(60)] = f"other{row}"
+            file.write(json.dumps({"id": row, "text": " ".join(text)}) + "\n")

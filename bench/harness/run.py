@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import subprocess
 import sys
 import time
@@ -28,6 +29,7 @@ LIMIT_SECONDS = 1_800
 def main() -> int:
     """Run the cases, print the table, keep the results; 1 where a measurement failed."""
     arguments = parse()
+    os.environ.setdefault("NUMBA_DISABLE_JIT", "0")  # commands on small inputs compile nothing
     facts = records.machine()
     names = arguments.names or CASES
     kept = not arguments.quick and not arguments.only

@@ -70,7 +70,7 @@ def main() -> NoReturn:
         sys.meta_path.insert(0, _LeftOut)
     from neardup.cli import run
 
-    sys.exit(run(interrupts))
+    sys.exit(run(interrupts, has_own_process=True))
 
 
 if __name__ == "__main__":

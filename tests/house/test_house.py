@@ -24,7 +24,8 @@ BASE = {"errors", "runtime", "runtime.types"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "kernels.array_types": set(),
-    "kernels": {"kernels.array_types"},
+    "kernels.folders": set(),
+    "kernels": {"kernels.array_types", "kernels.folders"},
     "kernels.contamination": {"kernels.array_types", "kernels", "kernels.features"},
     "kernels.contamination_passages": {"kernels", "kernels.contamination", "kernels.features"},
     "kernels.documents": {"kernels.array_types", "kernels", "kernels.features"},
@@ -139,9 +140,16 @@ ALLOWED: dict[str, set[str]] = {
     | {"pipeline.judgement", "pipeline.report"},
     "client": BASE,
     "cli": BASE
-    | {"contamination", "documents", "features", "fingerprinting", "fingerprinting.explanation"}
-    | {"fingerprinting.question", "hamming", "hamming.plans", "index", "pipeline"}
-    | {"pipeline.calibration", "pipeline.compilation"}
+    | {
+        "contamination",
+        "documents",
+        "documents.files",
+        "features",
+        "fingerprinting",
+        "fingerprinting.explanation",
+    }
+    | {"fingerprinting.question", "hamming", "hamming.plans", "index", "kernels.folders"}
+    | {"pipeline", "pipeline.calibration", "pipeline.compilation"}
     | {"pipeline.evaluation", "pipeline.evidence", "pipeline.judgement", "pipeline.run", "service"}
     | {"spark"},
     "__main__": {"cli", "runtime"},

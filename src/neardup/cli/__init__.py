@@ -30,7 +30,8 @@ from neardup.cli.commands.pairs import pairs
 from neardup.cli.commands.serve import serve
 from neardup.cli.commands.show import show
 from neardup.cli.screen import tells_progress
-from neardup.cli.signatures import Commands
+from neardup.cli.signatures import Command, Commands
+from neardup.cli.small_inputs import OWN_PROCESS, PlainIfSmall
 from neardup.errors import NeardupError, brief
 from neardup.runtime.progress import shown
 from neardup.runtime.signals import INTERRUPTED, Interrupts
@@ -61,10 +62,17 @@ app = Commands(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+_MAY_BE_PLAIN: Final = (dedup, decontaminate, lines, fingerprint, compare, explain)
+
+
+def _register(command: Any, registered: Any) -> None:
+    app.command(cls=PlainIfSmall if command in _MAY_BE_PLAIN else Command)(registered)
+
+
 for command in (dedup, decontaminate, lines, fingerprint, pairs, report, calibrate, evaluate):
-    app.command()(tells_progress(command))
+    _register(command, tells_progress(command))
 for command in (review, serve, show, compare, explain, demo):
-    app.command()(command)
+    _register(command, command)
 app.command(name="compile")(compile_kernels)
 app.add_typer(idf)
 app.add_typer(index)
@@ -92,10 +100,15 @@ def main() -> NoReturn:
     sys.exit(code)
 
 
-def run(interrupts: Interrupts) -> int:
-    """Run a command as `main` does, without handling signals; returns the exit code."""
+def run(interrupts: Interrupts, *, has_own_process: bool = False) -> int:
+    """Run a command as `main` does, without handling signals; returns the exit code.
+
+    Args:
+        interrupts: What handles signals.
+        has_own_process: Whether nothing else runs in this process, then or later.
+    """
     try:
-        code, line = interrupts.during(_command), ""
+        code, line = interrupts.during(lambda: _command(has_own_process)), ""
     except (KeyboardInterrupt, typer.Abort):
         code, line = INTERRUPTED, ""
     except Exception as error:
@@ -112,8 +125,9 @@ def run(interrupts: Interrupts) -> int:
     return interrupts.decide(code)
 
 
-def _command() -> int:
-    code = app(standalone_mode=False, prog_name="neardup")
+def _command(has_own_process: bool) -> int:
+    own = OWN_PROCESS if has_own_process else None
+    code = app(standalone_mode=False, prog_name="neardup", obj=own)
     sys.stdout.flush()
     return code if isinstance(code, int) else 0
 

@@ -16,6 +16,7 @@ import typer
 
 from neardup.cli.options import run_option
 from neardup.cli.signatures import join_options, option
+from neardup.cli.small_inputs import has_plain_kernels
 from neardup.errors import RecipeError
 from neardup.runtime.progress import Progress, Quiet, shown
 
@@ -131,6 +132,8 @@ def warm_up(work: Callable[[], object], *, by_features: bool = False) -> None:
 
     Those of a search by features are then compiled at the same time.
     """
+    if has_plain_kernels():
+        return
     processes: list[subprocess.Popen[bytes] | None] = []
 
     def compile_beside() -> None:
@@ -181,6 +184,8 @@ def _compiled() -> int:
 
     Where it only reads them from the cache, however slowly, there is nothing to tell.
     """
+    if "numba" not in sys.modules:
+        return 0
     return sum(
         sum(kernel.stats.cache_misses.values())
         for name, module in list(sys.modules.items())

@@ -16,7 +16,7 @@ from neardup.errors import DoubtfulResultWarning
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Commands", "join_options", "option", "takes"]
+__all__ = ["Command", "Commands", "join_options", "option", "takes"]
 
 
 def option(name: str, kind: Any, default: object = None) -> inspect.Parameter:
@@ -67,8 +67,11 @@ def join_options(
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
 
-class _Command(TyperCommand):
+class Command(TyperCommand):
+    """A command whose repeatable options take several values each."""
+
     def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters; a flag has no type to show."""
         return _untyped(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -83,6 +86,7 @@ class _Command(TyperCommand):
         return super().parse_args(ctx, arguments if _has_argument(arguments, flags) else list(args))
 
     def invoke(self, ctx: Any) -> Any:
+        """Run the command; the command line tells of doubtful results in a way of its own."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DoubtfulResultWarning)
             return super().invoke(ctx)
@@ -147,6 +151,8 @@ class Commands(typer.Typer):
         """Create a Typer application for a group of commands."""
         super().__init__(cls=_Group, **settings)
 
-    def command(self, name: str | None = None, **settings: Any) -> Callable[[_Verb], _Verb]:
+    def command(
+        self, name: str | None = None, *, cls: type[TyperCommand] | None = None, **settings: Any
+    ) -> Callable[[_Verb], _Verb]:
         """Register a command, as typer.Typer.command does."""
-        return super().command(name, cls=_Command, **settings)
+        return super().command(name, cls=cls or Command, **settings)

@@ -11,12 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from neardup.kernels.bits import compiled_as, pointer
+from neardup.kernels.compiler import cgutils, intrinsic, ir, types
 from neardup.kernels.splitmix import SPLITMIX
 
 if TYPE_CHECKING:

@@ -10,10 +10,8 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from llvmlite import ir
-from numba import config, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+
+from neardup.kernels.compiler import IS_PLAIN, cgutils, intrinsic, ir, types
 
 if TYPE_CHECKING:
     from neardup.kernels.lowering import Builder, Context, Signature, Type, Typing, Values
@@ -28,7 +26,7 @@ _I128 = ir.IntType(128)
 
 def compiled_as(instruction: Any) -> Any:
     """Put an intrinsic in the place of the plain function, unless the JIT is off."""
-    return lambda plain: plain if config.DISABLE_JIT else instruction  # type: ignore[attr-defined]
+    return lambda plain: plain if IS_PLAIN else instruction
 
 
 @intrinsic

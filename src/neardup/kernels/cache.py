@@ -17,9 +17,6 @@ import contextlib
 import functools
 import hashlib
 import os
-import re
-import stat
-import sys
 import tempfile
 import time
 import warnings
@@ -30,17 +27,17 @@ import numba
 import numba.core.caching
 from numba.core.runtime import rtsys  # type: ignore[attr-defined]
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from neardup.kernels.folders import KERNELS, file_name, folders
 
-__all__ = ["Implementation", "KernelCache", "folders"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Implementation", "KernelCache"]
 
 caching: Final[Any] = numba.core.caching
 
-KERNELS: Final = Path(__file__).parent
 MOST_SECONDS: Final = 300
 """The longest wait for another process that compiles a kernel; then this one compiles it too."""
-_IMPORTED: Final = re.compile(r"^(?:from|import) neardup\.kernels\.([\w.]+)", re.MULTILINE)
 
 
 class Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
@@ -51,12 +48,11 @@ class Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
         self._locator = self
         self._py_file = function.__code__.co_filename
         module = function.__module__.removeprefix("neardup.kernels.")
-        version = f"py{sys.version_info.major}{sys.version_info.minor}{sys.abiflags}"
         # With bounds checks, other code comes of the same source.
         checks = ".checked" if getattr(numba.config, "BOUNDSCHECK", None) else ""
         name = f"{module}.{function.__qualname__}{checks}"
         self.kind = name.replace("<", "").replace(">", "")
-        self._filename_base = f"{self.kind}-{digest(module)[:12]}.{version}"
+        self._filename_base = file_name(self.kind, module)
 
 
 class KernelCache(caching.FunctionCache):  # type: ignore[misc]
@@ -163,44 +159,6 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
                         path.unlink()
 
 
-@functools.cache
-def folders() -> tuple[Path, ...]:
-    """The folders that may hold compiled kernels, in the order in which they are searched."""
-    return tuple(dict.fromkeys(folder for folder in _candidates() if folder.is_dir()))
-
-
-def _candidates() -> Iterator[Path]:
-    if named := os.environ.get("NUMBA_CACHE_DIR"):
-        yield _made(Path(named).absolute() / "neardup")
-    yield _made(KERNELS / "__pycache__")
-    home = os.path.expanduser("~")  # noqa: PTH111 - without a home it stays as it is, Path raises
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or f"{home}/.cache")
-    if caches.is_absolute():
-        yield _made(caches / "neardup")
-    with contextlib.suppress(FileNotFoundError):  # no temporary folder at all
-        yield _private(Path(tempfile.gettempdir()) / f"neardup-{_user()}")
-
-
-def _made(folder: Path) -> Path:
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _user() -> int:
-    return os.getuid() if hasattr(os, "getuid") else 0
-
-
-def _private(folder: Path) -> Path:
-    """The folder, if nobody else can write it, since its code is run; else the null device."""
-    with contextlib.suppress(OSError):
-        folder.mkdir(mode=0o700, exist_ok=True)
-        status = folder.lstat()
-        if stat.S_ISDIR(status.st_mode) and status.st_uid == _user() and not status.st_mode & 0o077:
-            return folder
-    return Path(os.devnull)
-
-
 def _lock(folder: Path, place: int, *, free: bool = False) -> bool:
     """Take (or free) the lock of one kernel: a byte of a file that all processes share."""
     try:
@@ -259,26 +217,3 @@ def _for_lesser_cpu(key: Any, known: dict[Any, str]) -> Any:
 
 def _enabled(features: str) -> set[str]:
     return {each for each in features.split(",") if each.startswith("+")}
-
-
-@functools.cache
-def digest(module: str) -> str:
-    """A digest of the source of a kernel module and of all kernel modules that it imports.
-
-    The module `cache` is left out: it stores compiled code, and changes none of it.
-    """
-    sources: dict[str, bytes] = {"cache": b""}
-    waiting = [module]
-    while waiting:
-        name = waiting.pop()
-        if name not in sources:
-            sources[name] = _source(name)
-            waiting += _IMPORTED.findall(sources[name].decode())
-    joined = b"\0".join(name.encode() + sources[name] for name in sorted(sources))
-    return hashlib.blake2b(joined, digest_size=16).hexdigest()
-
-
-@functools.cache
-def _source(module: str) -> bytes:
-    path = KERNELS / f"{module.replace('.', '/')}.py"
-    return path.read_bytes() if path.is_file() else b""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import config, njit
 
-from neardup.kernels.cache import KernelCache
+from neardup.kernels.compiler import IS_PLAIN, njit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +20,9 @@ def short_kernel(function: Callable[..., Any]) -> Any:
     A thread that releases the lock waits, up to 5 ms, for each thread that takes and keeps it.
     """
     compiled: Any = njit(function)
-    if not config.DISABLE_JIT:  # type: ignore[attr-defined]
+    if not IS_PLAIN:
+        from neardup.kernels.cache import KernelCache  # which loads Numba
+
         compiled._cache = KernelCache(function)  # noqa: SLF001 - as its enable_caching does
     return compiled
 
@@ -36,7 +37,7 @@ def entry_point(compiled: Any, *kinds: Any) -> Any:
         compiled: A kernel of `short_kernel` or of `neardup.kernels.jit.kernel`.
         kinds: Numba's types of its arguments, such as int64.
     """
-    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+    if IS_PLAIN:
         return _with_numbers_of_python(compiled)
     compiled.compile(kinds)
     return compiled.get_overload(kinds)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from numba import __version__, config, njit
-
-from neardup.kernels.cache import KernelCache
+from neardup.kernels.compiler import IS_PLAIN, njit, numba_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
 LINKED: Final = ("0.68.",)
 """Versions of Numba that `linked` and `passes` were tested with; others compile the usual way."""
 
-_USES_LINKED: Final = __version__.startswith(LINKED) and not config.DISABLE_JIT  # type: ignore[attr-defined]
+_USES_LINKED: Final = numba_version.startswith(LINKED) and not IS_PLAIN
 
 
 def _lighter() -> dict[str, Any]:
@@ -29,7 +27,9 @@ def _lighter() -> dict[str, Any]:
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function that Python calls, once a machine: see `cache`. It may allocate."""
     compiled: Any = njit(nogil=True, **_lighter())(function)
-    if not config.DISABLE_JIT:  # type: ignore[attr-defined]
+    if not IS_PLAIN:
+        from neardup.kernels.cache import KernelCache  # which loads Numba
+
         compiled._cache = KernelCache(function)  # noqa: SLF001 - as its enable_caching does
     return compiled
 

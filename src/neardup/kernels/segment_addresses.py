@@ -9,12 +9,9 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-from numba.np.arrayobj import populate_array
 
 from neardup.kernels.bits import compiled_as
+from neardup.kernels.compiler import intrinsic, ir, populate_array, types
 
 if TYPE_CHECKING:
     from neardup.kernels.lowering import Builder, Context, Signature, Type, Typing, Values

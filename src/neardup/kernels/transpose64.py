@@ -9,12 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from neardup.kernels.bit_counters import LANES
 from neardup.kernels.bits import compiled_as, spread
+from neardup.kernels.compiler import intrinsic, ir, types
 from neardup.kernels.jit import inner, kernel
 
 if TYPE_CHECKING:

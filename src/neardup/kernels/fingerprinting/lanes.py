@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
 from neardup.kernels.bits import compiled_as, pointer
+from neardup.kernels.compiler import intrinsic, ir, types
 
 if TYPE_CHECKING:
     from neardup.kernels.array_types import Int64s

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numba import config, typeof
 
 from neardup.kernels.bits import load32, load64
+from neardup.kernels.compiler import IS_PLAIN, typeof
 from neardup.kernels.fingerprinting.fold import PLANES, fold_equal, fold_weighted
 from neardup.kernels.fingerprinting.md5_block import LANES, md5_block
 from neardup.kernels.jit import fill, inner, kernel
@@ -230,7 +230,7 @@ def direct(compiled: Any, *example: Any) -> Any:
     The look-up takes as long as the fold of a sentence.
     """
     compiled(*example)
-    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+    if IS_PLAIN:
         return compiled
     kinds = tuple(typeof(value) for value in example)
     return compiled.overloads[kinds].entry_point

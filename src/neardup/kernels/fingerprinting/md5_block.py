@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from neardup.kernels.bits import compiled_as, pointer
+from neardup.kernels.compiler import intrinsic, ir, types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

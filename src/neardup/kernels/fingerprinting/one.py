@@ -10,9 +10,9 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from numba import carray, types  # type: ignore[attr-defined]
 
 from neardup.kernels.bits import compiled_as
+from neardup.kernels.compiler import carray, types
 from neardup.kernels.entry import entry_point, short_kernel
 from neardup.kernels.features.runs import hash_features
 from neardup.kernels.features.token_arguments import Capacity, Cutting, Hasher, Tokens

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import carray, config  # type: ignore[attr-defined]
 
 from neardup.kernels.bits import halves_at, integers_at, popcount, prefetch, words_at
+from neardup.kernels.compiler import IS_PLAIN, carray
 from neardup.kernels.jit import fill, inlined, inner, kernel, making, move
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def view_of(tables: SearchTables, probes: Probes) -> Any:
         uint64 (13,): addresses and sizes; only valid while the arrays live. With the JIT off the
         tables and probes themselves.
     """
-    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+    if IS_PLAIN:
         return tables, probes
     number, size = tables.codes.shape
     arrays = (tables.codes, tables.rows, tables.starts, tables.masks, tables.factors, *probes)
@@ -104,12 +104,12 @@ def _arrays_at(view: Any, multipliers: Any) -> Any:
 
 def stacked(views: list[Any]) -> Any:
     """The views of the tables of several parts, as a kernel takes them."""
-    if config.DISABLE_JIT or not views:  # type: ignore[attr-defined]
+    if IS_PLAIN or not views:
         return views
     return np.stack(views)
 
 
-viewed: Any = (lambda view, _: view) if config.DISABLE_JIT else making(_arrays_at)  # type: ignore[attr-defined]
+viewed: Any = (lambda view, _: view) if IS_PLAIN else making(_arrays_at)
 """Get the tables and probes of a view."""
 
 

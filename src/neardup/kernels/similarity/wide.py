@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from neardup.kernels.bits import compiled_as, spread
+from neardup.kernels.compiler import cgutils, intrinsic, ir, types
 
 if TYPE_CHECKING:
     from neardup.kernels.lowering import Builder, Context, Signature, Type, Typing, Values

@@ -9,6 +9,7 @@ from neardup.cli.commands.index.plan import plan
 from neardup.cli.commands.index.query import query
 from neardup.cli.screen import tells_progress
 from neardup.cli.signatures import Commands
+from neardup.cli.small_inputs import PlainIfSmall
 
 __all__ = ["app"]
 
@@ -19,7 +20,7 @@ app = Commands(
 )
 app.command()(create)
 for long in (add, query, nearest):
-    app.command()(tells_progress(long))
+    app.command(cls=PlainIfSmall)(tells_progress(long))
 app.command("filter")(filter_)
 for command in (remove, expire, stats, check, backup, restore, compact, plan):
     app.command()(command)
