@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from neardup.service.deadlines import Deadlines
     from neardup.service.operations import Rows
     from neardup.service.service import Service
+    from neardup.service.settings import Limits
 
 __all__ = ["Application", "Route"]
 
@@ -211,7 +212,7 @@ class Application:
 
     async def _arrow(self, rows: Rows, body: bytes) -> Answer:
         loop = asyncio.get_running_loop()
-        documents = await loop.run_in_executor(None, _documents_of, rows, body)
+        documents = await loop.run_in_executor(None, _documents_of, rows, body, self._limits)
         answers = await self._in_cuts(rows, documents)
         return Answer(await loop.run_in_executor(None, arrow_stream, answers), ARROW)
 
@@ -289,9 +290,9 @@ def _shown(show: Callable[[], Answer]) -> Callable[[Request], Awaitable[Answer]]
     return answer
 
 
-def _documents_of(rows: Rows, body: bytes) -> list[Any] | Columns:
+def _documents_of(rows: Rows, body: bytes, limits: Limits) -> list[Any] | Columns:
     """The documents of an Arrow stream: as columns if these hold everything, otherwise as rows."""
-    table = arrow_table(body)
+    table = arrow_table(body, limits)
     columns = rows.columns(table)
     return arrow_rows(table, rows.row) if columns is None else columns
 

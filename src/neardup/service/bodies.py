@@ -7,6 +7,7 @@ Arrow    an IPC stream with a column for each field, and one of answers
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -174,19 +175,23 @@ def _with_whole_numbers(value: Any) -> Any:
     return value
 
 
-def arrow_table(body: bytes) -> pa.Table:
+def arrow_table(body: bytes, limits: Limits) -> pa.Table:
     """The table of an Arrow IPC stream.
 
     Raises:
-        Problem: If it is not such a stream.
+        Problem: If it is not such a stream, is too large, or has other columns than requests have.
     """
     import pyarrow as pa
 
+    from neardup.service.arrow_limits import check_columns, check_packed
+
     try:
+        check_packed(body, limits)
         table = pa.ipc.open_stream(body).read_all()
         table.validate(full=True)  # strings that are not UTF-8, offsets that lead out
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except (pa.ArrowException, OSError, ValueError, IndexError, struct.error) as error:
         raise Problem("malformed-body", str(error)) from None
+    check_columns(table, limits)
     return table
 
 

@@ -13,7 +13,8 @@ class Limits:
     """Limits of a request; a request over a limit is refused, never truncated.
 
     Args:
-        body_bytes: Of a body that is not streamed, of one line of a stream, and of an Arrow stream.
+        body_bytes: Of a body that is not streamed, of one line of a stream, and of an Arrow stream,
+            unpacked.
         text_characters: Of one document.
         id_characters: Of one id.
         batch_rows: Documents of one JSON array.
