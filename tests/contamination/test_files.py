@@ -176,6 +176,8 @@ def test_a_page_shows_each_question_above_its_passage(here: Here) -> None:
     assert f"{around}{passage}<span" in page
     assert "<mark>two moons</mark></p>" in page
     assert "<bdi>&lt;i&gt;</bdi>" in page
+    assert "<h4>Question of <bdi>quiz.jsonl</bdi></h4>" in page
+    assert page.count('<details class="pair" id="f1" open>') == page.count(" open><summary>") == 1
     (numbers,) = re.findall(r'id="summary">(.*?)</script>', page)
     counts = json.loads(numbers)["benchmarks"]
     assert [(x["questions"], x["found"], x["one_word"]) for x in counts] == [(4, 2, 1)]

@@ -18,6 +18,7 @@ from neardup.documents import ReadOptions, Rejects, open_sources
 from neardup.errors import UsageError
 from neardup.pipeline.calibration.calibrate import CalibrationOptions, calibrate_files
 from neardup.pipeline.calibration.measure import LENGTHS
+from neardup.pipeline.calibration.model import Choice, advised_choices
 from neardup.pipeline.calibration.sample import take_sample
 from neardup.pipeline.run.rule import Limits
 from neardup.runtime.intervals import counted, kish, paired, stratified, wilson
@@ -289,6 +290,10 @@ def test_the_command_writes_numbers_and_an_inert_page(
     assert tags.open == []
     assert not OUTSIDE.search(page)
     assert "<img" not in page
+    assert "<b>42</b> documents, <b>all of them</b> looked at" in page
+    here("calibrate", "docs.jsonl", "--report", "some.html", "--ngram", "1", "--sample", "30")
+    some = (tmp_path / "some.html").read_text()
+    assert "<b>42</b> documents, <b>30</b> looked at" in some
     assert json.loads(out)["documents"] == 42
     plain, _ = here("calibrate", "docs.jsonl", "--ngram", "1", "--similarity", "0.8")
     assert "use: neardup dedup docs.jsonl -o OUT --ngram 1 --similarity 0.8" in plain
@@ -339,6 +344,20 @@ def test_the_stratified_interval_covers_as_often_as_it_says() -> None:
         assert estimate is not None
         covered += estimate[1] <= whole <= estimate[2]
     assert covered >= 0.93 * 400
+
+
+def test_of_each_width_distance_3_is_shown_and_what_matches_notably_more() -> None:
+    def choice(bits: int, distance: int, recall: float | None, similarity: float = 0.8) -> Choice:
+        return Choice(bits, distance, similarity, recall, (0, 1), 0.9, (0, 1), 9)
+
+    recalls = (0.1, 0.11, 0.12, 0.13, 0.14, 0.3)
+    of_64 = [choice(64, distance, recall) for distance, recall in enumerate(recalls)]
+    of_128 = [choice(128, distance, recall) for distance, recall in enumerate(recalls)]
+    others = [choice(64, 6, None), choice(64, 7, 0.9, similarity=0.7)]
+    shown = advised_choices((*of_64, *others, *of_128), 0.8)
+    assert [(each.bits, each.distance) for each in shown] == [
+        (bits, distance) for bits in (64, 128) for distance in (0, 3, 5)
+    ]
 
 
 def test_bands_of_length_meet_and_do_not_overlap() -> None:

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 import neardup as nd
 from commands import Here
 from neardup.errors import UsageError
-from neardup.fingerprinting.question import DEFAULT_QUESTION
+from neardup.fingerprinting.question import DEFAULT_QUESTION, Question
+from neardup.fingerprinting.recipe import Recipe
 from neardup.pipeline.calibration.choice import advise
 from neardup.pipeline.calibration.edits import (
     SMALL_KINDS,
@@ -27,6 +28,7 @@ from neardup.pipeline.calibration.edits import (
     is_unspaced,
     words_of,
 )
+from neardup.pipeline.calibration.questions import Questions
 from neardup.pipeline.calibration.trials import (
     Measured,
     _projected,
@@ -304,3 +306,18 @@ def test_a_sample_without_unlike_pairs_leaves_some_possible_among_all() -> None:
     assert _projected(0.0, 1) == (0, 0, 0)  # of all documents it is a count
     for unlike, interval in ((0.0, counted(0)), (0.5, counted(0)), (1.0, paired(1.0, 2.0))):
         assert _projected(unlike, 10) == (10 * unlike, *(10 * bound for bound in interval))
+
+
+def test_each_recipe_has_the_tightest_question_that_serves_or_the_best_that_comes_near() -> None:
+    def of(tokens: str, ngram: int, similarity: float, aim: float) -> Measured:
+        question = Question(Recipe(tokens=tokens, ngram=ngram), similarity)  # type: ignore[arg-type]
+        return replace(measured(similarity, aim, aim), question=question)
+
+    usual = measured(USUAL, 0.9, 0.8)
+    serving = [of("words", 1, 0.6, 0.99), of("words", 1, 0.7, 0.95), of("words", 1, 0.9, 0.94)]
+    near = [of("words", 2, 0.5, 0.9), of("words", 2, 0.6, 0.8)]
+    far = [of("chars", 4, 0.5, 0.79)]
+    tried = (*far, *near, usual, *serving)
+    questions = Questions(9, 0, 9, 9, "", tried, (), DEFAULT_QUESTION, None, "", (), "")
+    assert questions.rows[0] == usual
+    assert {id(each) for each in questions.rows} == {id(usual), id(serving[1]), id(near[0])}
