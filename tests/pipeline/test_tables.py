@@ -146,3 +146,9 @@ def test_ids_of_requested_rows_come_from_all_batches(tmp_path: Path) -> None:
         some.want(rows[3:])
         some.fill(pa.array(ids[at : at + 100], pa.large_string()) for at in (0, 100, 200))
         assert some.take(rows[::-1]).to_pylist() == [ids[row] for row in rows[::-1]]
+
+
+def test_answers_can_be_read_after_their_file_is_closed(tmp_path: Path) -> None:
+    answers = Answers(str(tmp_path / "answers.jsonl"))
+    answers.close()
+    assert answers.by_pair == {}
