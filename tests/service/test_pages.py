@@ -74,6 +74,8 @@ def test_comparing_shows_both_fingerprints_and_exact_similarities(service: Servi
     assert page.count("cell differs") + page.count("cell on differs") == 2 * (
         comparison.distance or 0
     )
+    equal = page_of(service, "/compare", first=STORED, second=STORED)
+    assert 'cx="380.0" cy="178.0"' in equal  # at cosine 1, on the line of no bits
     assert "has no fingerprint" in page_of(service, "/compare", first="", second="a b c")
 
 

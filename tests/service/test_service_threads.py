@@ -16,7 +16,7 @@ from neardup.service.access import Access
 from neardup.service.application import Application
 from neardup.service.deadlines import Deadlines
 from neardup.service.service import Service
-from neardup.service.settings import Settings
+from neardup.service.settings import Limits, Settings
 from services import words
 
 if TYPE_CHECKING:
@@ -145,3 +145,17 @@ def test_readyz_names_a_merge_that_failed_until_one_succeeds(
     with nd.DurableIndex.open(tmp_path / "index", readonly=True) as index:
         assert index.check() == []
         assert all(f"d{n}" in index for n in range(40))
+
+
+def test_a_stream_whose_first_line_is_too_long_is_refused_as_a_whole(tmp_path: Path) -> None:
+    headers = {"content-type": "application/x-ndjson"}
+
+    async def story(client: httpx.AsyncClient) -> None:
+        line = b"x" * (Limits().body_bytes + 1)
+        refused = await client.post("/v1/seen", content=line, headers=headers)
+        assert (refused.status_code, refused.json()["type"]) == (413, "/problems/too-large")
+        whole = b'{"id": "a", "text": "one two three"}\n' * 2
+        answers = await client.post("/v1/seen", content=whole, headers=headers)
+        assert answers.text.count("\n") == 2
+
+    run(tmp_path / "index", story)
