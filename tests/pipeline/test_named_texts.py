@@ -14,7 +14,7 @@ import pytest
 
 from neardup.documents import ReadOptions
 from neardup.errors import DataError, FileError, UsageError
-from neardup.pipeline.evidence.named_texts import read_document, texts_of
+from neardup.pipeline.evidence.named_texts import fields_of, read_document, texts_of
 from neardup.pipeline.evidence.removed import removed_documents
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def test_a_pipe_is_a_document_too(here: Path) -> None:
     [
         ("news.jsonl", UsageError, "news.jsonl holds records: name one, such as news.jsonl:1"),
         ("news.jsonl:9", DataError, "news.jsonl: no document at 9"),
+        (f"news.jsonl:{2**63}", FileError, f"cannot read news.jsonl:{2**63}: No such file"),
         ("news.jsonl:2", DataError, "news.jsonl: no document at 2"),
         ("news.jsonl:3", DataError, "news.jsonl:3: text is a number, not a string"),
         ("no.jsonl:1", FileError, "cannot read no.jsonl: No such file"),
@@ -99,6 +100,22 @@ def test_two_files_of_one_base_name_are_not_mixed_up(here: Path) -> None:
     assert texts_of(names, paths, ReadOptions()) == dict(zip(names, ["of a", "of b"], strict=True))
     (here / "n.jsonl").write_text('{"text":"neither"}\n')
     assert texts_of(names, ["n.jsonl"], ReadOptions()) == {}
+
+
+def test_an_input_that_no_name_is_of_does_not_answer_for_its_namesake(here: Path) -> None:
+    paths = ["in/2023/n.jsonl", "in/2024/n.jsonl"]
+    for path in paths:
+        (here / path).parent.mkdir(parents=True)
+        (here / path).write_text(f'{{"text":"of {path}"}}\n')
+    asked, texts = "in/2024/n.jsonl:1", {"in/2024/n.jsonl:1": "of in/2024/n.jsonl"}
+    assert texts_of([asked], paths, ReadOptions()) == texts
+    values = fields_of([asked], ["text"], paths, ReadOptions())
+    assert values == {asked: ("of in/2024/n.jsonl",)}
+    absolute = [str(here / path) for path in paths]
+    assert texts_of([asked], absolute, ReadOptions()) == texts  # called from another folder
+    assert texts_of(["n.jsonl:1"], paths, ReadOptions()) == {}  # either may be it
+    both = ["in/2024/n.jsonl:1", "old/2024/n.jsonl:1"]
+    assert texts_of(both, paths[1:], ReadOptions()) == texts
 
 
 def test_the_least_similar_come_first_and_what_is_not_there_is_none(here: Path) -> None:

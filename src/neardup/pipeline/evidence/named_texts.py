@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["fields_of", "read_document", "texts_of"]
 
-_ADDRESS: Final = re.compile(r"(.+):(\d+)", re.DOTALL)
+_ADDRESS: Final = re.compile(r"(.+):(\d{1,18})", re.DOTALL)
 
 
 def read_document(
@@ -81,7 +82,8 @@ def texts_of(
 
     Args:
         names: Ids if `read` names a field of ids, or if files are documents; otherwise `file:row`,
-            in which the file may be only its last part.
+            in which the file may be called by another path than in `paths`: it is the input whose
+            path ends alike, if there is only one.
         paths: The inputs with them.
         read: The fields of text and id; bad records are passed over.
         tmp: Folder for temporary files.
@@ -95,8 +97,8 @@ def texts_of(
     """
     texts: dict[str, str] = {}
     ids = pa.array(sorted(set(names)), pa.large_string())
-    rows = _rows_by_file(names)
     sources = open_sources(paths, tmp, format_name)
+    rows = _rows_by_input(names, [source.name for source in sources])
     try:
         for source in sources:
             for batch in source.batches(replace(read, skip_errors=True)):
@@ -135,12 +137,11 @@ def fields_of(
     """
     fields_by_name: dict[str, tuple[str | None, ...]] = {}
     missing, present = set(fields), dict[str, None]()
-    rows, ids = _rows_by_file(names), set(names)
-    sources = open_sources(paths, None, format_name)
+    sources, ids = open_sources(paths, None, format_name), set(names)
+    rows = _rows_by_input(names, [source.name for source in sources])
     try:
         for source in sources:
-            alike = [source.name] if source.name in rows else _named_alike(source.name, rows)
-            numbers = rows.get(alike[0], {}) if alike else {}
+            numbers = rows.get(source.name, {})
             for number, row in source.rows():
                 if missing:
                     missing -= {name for name in missing if _value(row, name) is not _ABSENT}
@@ -197,14 +198,35 @@ def _check_record(name: str, path: str, read: ReadOptions, input_format: InputFo
             source.close()
 
 
-def _rows_by_file(names: Collection[str]) -> dict[str, dict[int, str]]:
-    """The addresses among names: for each file, the name of each requested row."""
+def _rows_by_input(names: Collection[str], inputs: Sequence[str]) -> dict[str, dict[int, str]]:
+    """The addresses among names: for each input, the name of each requested row."""
     rows: dict[str, dict[int, str]] = {}
     for name in names:
         address = _ADDRESS.fullmatch(name)
         if address:
             rows.setdefault(address[1], {})[int(address[2])] = name
-    return rows
+    others = _called_otherwise(rows.keys() - set(inputs), set(inputs) - rows.keys())
+    return {others.get(file, file): numbers for file, numbers in rows.items()}
+
+
+def _called_otherwise(files: Collection[str], inputs: Collection[str]) -> dict[str, str]:
+    """The input that each file is, if one path ends alike in more parts than all others."""
+    by_name: dict[str, list[str]] = {}
+    for each in inputs:
+        by_name.setdefault(Path(each).name, []).append(each)
+    same: dict[str, list[str]] = {}
+    for file in files:
+        common = {x: _common_end(file, x) for x in by_name.get(Path(file).name, ())}
+        most = [x for x, parts in common.items() if parts == max(common.values())]
+        if len(most) == 1:
+            same.setdefault(most[0], []).append(file)
+    return {own[0]: each for each, own in same.items() if len(own) == 1}
+
+
+def _common_end(one: str, other: str) -> int:
+    """How many parts two paths have in common, from the last one on."""
+    pairs = zip(reversed(Path(one).parts), reversed(Path(other).parts), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _hits(
@@ -215,18 +237,9 @@ def _hits(
         for at in np.flatnonzero(pc.is_in(batch.ids, ids).to_numpy(zero_copy_only=False)):
             yield str(batch.ids[int(at)].as_py()), int(at)
         return
-    files = [source.name] if source.name in rows else _named_alike(source.name, rows)
-    for file in files:
-        numbers = rows[file]
-        there = np.isin(batch.rows, np.fromiter(numbers, np.int64))
-        for at in np.flatnonzero(there):
-            yield numbers[int(batch.rows[at])], int(at)
-
-
-def _named_alike(name: str, rows: dict[str, Any]) -> list[str]:
-    """The only file of this base name, if there is one."""
-    alike = [file for file in rows if Path(file).name == Path(name).name]
-    return alike if len(alike) == 1 else []
+    numbers = rows.get(source.name, {})
+    for at in np.flatnonzero(np.isin(batch.rows, np.fromiter(numbers, np.int64))):
+        yield numbers[int(batch.rows[at])], int(at)
 
 
 def _bytes_of(path: Path) -> bytes:
