@@ -82,7 +82,7 @@ def by_kernel(block: bytes, delimiter: str = ",") -> tuple[list[Any], list[int],
     st.lists(records, min_size=1, max_size=6),
     st.sampled_from(["\n", "\r\n"]),
     st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),
-    st.sampled_from([",", "\t"]),
+    st.sampled_from([",", "\t", " "]),
     st.booleans(),
 )
 def test_ordinary_records_are_found(
@@ -154,3 +154,18 @@ def test_files_are_read_alike_with_the_kernel_and_without(
     assert read[0] == read[1]
     assert len(read[0]) == 497
     assert (tmp_path / "kept-1").read_bytes() == (tmp_path / f"kept{1 << 60}").read_bytes()
+
+
+def test_batches_end_with_the_same_records_whatever_the_process_has_parsed_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [[str(i), "of several lines\n" * (i % 7)] for i in range(20_000)]
+    path = tmp_path / "in.csv"
+    path.write_bytes(written([["id", "text"], *rows], "\n", csv.QUOTE_MINIMAL))
+    batches = []
+    for pays in (-1, 1 << 60):
+        monkeypatch.setattr("neardup.documents.formats.csv._KERNEL_PAYS", pays)
+        (source,) = open_sources([str(path)])
+        batches.append([len(b.rows) for b in source.batches(ReadOptions(batch_bytes=1 << 17))])
+    assert batches[0] == batches[1]  # `--resume` continues between two
+    assert len(batches[0]) > 2

@@ -45,9 +45,10 @@ def written(data: str, records: str, keep: list[bool], folder: str) -> str:
     st.lists(st.tuples(MEMBERS, MEMBERS), min_size=3, max_size=3),
     st.lists(st.booleans(), max_size=len(ROWS)),
     st.sampled_from([None, 2]),
+    st.sampled_from(["", "\ufeff"]),
 )
 def test_what_is_around_a_list_at_any_path_stays(
-    names: list[str], around: list[Any], keep: list[bool], indent: int | None
+    names: list[str], around: list[Any], keep: list[bool], indent: int | None, mark: str
 ) -> None:
     def document(rows: Any) -> Any:
         for name, (before, after) in zip(reversed(names), around, strict=False):
@@ -56,12 +57,18 @@ def test_what_is_around_a_list_at_any_path_stays(
             rows = others | {name: rows} | last
         return rows
 
-    whole = json.dumps(document(ROWS[: len(keep)]), indent=indent)
+    whole = mark + json.dumps(document(ROWS[: len(keep)]), indent=indent)
     with TemporaryDirectory() as folder:
         path = ".".join(names)
         assert written(whole, path, [True] * len(keep), folder) == whole
         kept = [row for row, stays in zip(ROWS[: len(keep)], keep, strict=True) if stays]
-        assert json.loads(written(whole, path, keep, folder)) == document(kept)
+        cut = written(whole, path, keep, folder)
+        assert (cut[: len(mark)], json.loads(cut[len(mark) :])) == (mark, document(kept))
+
+
+def test_a_document_without_records_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    for data, kept in ("\ufeff\n", "[]\n"), ('\ufeff{"data": []}', '\ufeff{"data": []}'):
+        assert written(data, "data", [], str(tmp_path)) == kept
 
 
 @pytest.mark.parametrize(

@@ -89,28 +89,39 @@ class CsvSource(TextSource):
                 start = lines.offset
                 sample = self._sample(lines.block(_SNIFFED_BYTES))
                 records = _Records(self.name, options, names, rejects, sample)
-                fields = records.fields(self.delimiter)
-                part = min(options.batch_bytes, PART_BYTES)
-                while (block := lines.block(part)) or lines.is_long:
-                    first, fields_of_block = lines.number + 1, None
-                    if (
-                        CsvSource.plainly_parsed > _KERNEL_PAYS
-                        and len(block) <= options.record_bytes
-                    ):
-                        fields_of_block = fields.find(block)
-                    if fields_of_block is None:
-                        CsvSource.plainly_parsed += len(block)
-                        fields_of_block = records.read(lines, max(1, len(block)))
-                    else:
-                        lines.skip(int(fields_of_block.lengths.sum()), fields_of_block.lines)
-                    self._spans.add(fields_of_block.lengths, fields_of_block.accepted)
-                    joiner.add(fields_of_block.columns, fields_of_block.rows + first)
+                for part in self._parts(lines, records, options):
+                    for first, each in part:
+                        self._spans.add(each.lengths, each.accepted)
+                        joiner.add(each.columns, each.rows + first)
                     if lines.offset - start >= options.batch_bytes:
                         yield from joiner.take(reader.consumed)
                         start = lines.offset
                 yield from joiner.take(reader.consumed)
             self.is_unchecked = reader.is_unchecked
         self._input.check_unchanged()
+
+    def _parts(
+        self, lines: CsvLines, records: _Records, options: ReadOptions
+    ) -> Iterator[list[tuple[int, Fields]]]:
+        """The records in parts: stretches of them, each with the number of its first line.
+
+        A part ends with the record at the end of a block of lines, whether the kernel finds the
+        records or not, which depends on what this process has parsed before.
+        """
+        fields, nbytes = records.fields(self.delimiter), min(options.batch_bytes, PART_BYTES)
+        while (block := lines.block(nbytes)) or lines.is_long:
+            end, part = lines.offset + max(1, len(block)), list[tuple[int, Fields]]()
+            found = None
+            if CsvSource.plainly_parsed > _KERNEL_PAYS and len(block) <= options.record_bytes:
+                found = fields.find(block)
+            if found is None:
+                CsvSource.plainly_parsed += len(block)
+            else:
+                part.append((lines.number + 1, found))
+                lines.skip(int(found.lengths.sum()), found.lines)
+            if lines.offset < end:
+                part.append((lines.number + 1, records.read(lines, end - lines.offset)))
+            yield part
 
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
         """See Source.rows."""

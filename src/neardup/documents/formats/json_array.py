@@ -159,7 +159,7 @@ class JsonArraySource(Source):
 
 def _elements(name: str, text: str, path: str | None) -> Iterator[tuple[int, int]]:
     """The begin and end of each element of the list; DataError if the document is broken."""
-    at = _after_blank(text, 1 if text.startswith("\ufeff") else 0)
+    at = _first(text)
     if at == len(text):
         return
     at, around = (at, []) if path is None else _list_at(name, text, at, path)
@@ -291,11 +291,16 @@ def _frame(name: str, text: str, path: str | None) -> tuple[str, str, str]:
 
 
 def _empty_frame(name: str, text: str, path: str | None) -> tuple[str, str, str]:
-    begin = _after_blank(text, 0)
+    begin = _first(text)
     if path is None or begin == len(text):
         return "[", ", ", "]\n"
     at = _list_at(name, text, begin, path)[0] + 1
     return text[:at], ", ", text[at:]
+
+
+def _first(text: str) -> int:
+    """The place of what comes first, behind a byte-order mark and white space."""
+    return _after_blank(text, 1 if text.startswith("\ufeff") else 0)
 
 
 def _after_blank(text: str, at: int) -> int:

@@ -91,6 +91,8 @@ def find_marks(
                 return np.int64(_GIVEN_UP), np.int64(0)
             returns &= returns - _ONE
         places = (ends | equal_mask64(source, at, delimiter)) & outside
+        if position + 64 > n:  # what fills the tail may be the delimiter
+            places &= (_ONE << np.uint64(n - position)) - _ONE
         while places:
             bit = places & (~places + _ONE)
             marks[count] = position + trailing_zeros(places)
