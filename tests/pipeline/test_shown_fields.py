@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import neardup as nd
 from commands import Here, write
 from neardup.documents import ReadOptions
 from neardup.fingerprinting.recipe import Recipe
@@ -90,6 +92,43 @@ def test_show_reads_the_files_that_the_inputs_were_compared_with(here: Here) -> 
     assert (
         "the inputs do not contain o1: name the files" in here("show", "n.csv", "november.jsonl")[0]
     )
+
+
+def test_inputs_that_are_patterns_or_in_archives_are_stored_too(here: Here) -> None:
+    with zipfile.ZipFile(here.folder / "in.zip", "w") as archive:
+        for year, note in (("2023", TEXT), ("2024", TEXT + " thirteen")):
+            archive.writestr(f"{year}/n.jsonl", json.dumps({"nr": year, "note": note}))
+    (here.folder / "sheet2.csv").write_bytes((here.folder / "sheet.csv").read_bytes())
+    sheet = str(here.folder / "sheet.csv")
+    for given, kept in (
+        (["sheet?.csv"], ["sheet?.csv"]),
+        (["in.zip/2023", "in.zip/2024"], ["in.zip/2023", "in.zip/2024"]),
+        ([f"file://{sheet}"], [sheet]),
+    ):
+        here("dedup", *given, "--text", "note", "--id", "nr", "--duplicates", "p.csv")
+        assert kept_inputs("p.csv", kept_options("p.csv")) == kept
+        assert "{+thirteen+}" in here("show", "p.csv")[0]
+    assert kept_inputs("p.csv", {"inputs": ["in.zip/2024", "sheet3.csv"]}) == []
+
+
+def test_the_list_of_records_is_stored_too(here: Here) -> None:
+    (here.folder / "in.json").write_text(json.dumps({"data": ROWS}))
+    here("dedup", "in.json", "--records", "data", "--text", "note", "--id", "nr",
+         "--duplicates", "j.csv")  # fmt: skip
+    assert "{+thirteen+}" in here("show", "j.csv")[0]
+    here("report", "j.csv", "-o", "j.html")
+
+
+def test_a_report_of_a_run_with_answers(here: Here) -> None:
+    write(here.folder / "answers.jsonl", [{"first": "1", "second": "3", "answer": "yes"}])
+    here("dedup", "sheet.csv", "--text", "note", "--id", "nr", "--decisions", "answers.jsonl",
+         "--duplicates", "a.csv")  # fmt: skip
+    assert "3,1," in (here.folder / "a.csv").read_text()
+    here("report", "a.csv", "-o", "a.html")
+    result = nd.dedup(
+        here.folder / "sheet.csv", text="note", id="nr", decisions=here.folder / "answers.jsonl"
+    )
+    result.report(here.folder / "a.html")
 
 
 def test_show_of_one_document(here: Here) -> None:

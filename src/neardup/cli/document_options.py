@@ -124,7 +124,7 @@ class Reading:
         """
         kept, usual = facts.get("options", {}), Reading()
         names = {"text": "text", "id_field": "id", "format_name": "format"} | {
-            name: name for name in ("delimiter", "encoding", "extract")
+            name: name for name in ("delimiter", "encoding", "records", "extract")
         }
         return replace(
             self,

@@ -54,7 +54,7 @@ def report_files(
         inputs: The run's inputs.
         options: Of the report.
         rule: Of the run.
-        choice: Of the run.
+        choice: Of the run; with decisions, which are not read, no least similarity is expected.
         read: Of the run.
         limits: Threads, memory and temporary files.
         progress: Shows the progress.
@@ -63,16 +63,14 @@ def report_files(
         UsageError: If the files do not fit the inputs or the matching.
         DataError, FileError: If a file cannot be read or written.
     """
-    report_of(
-        inputs,
-        lambda documents: _decision(documents.addresses.of(np.arange(len(documents))), files),
-        options,
-        rule,
-        choice,
-        read,
-        limits,
-        progress,
-    )
+
+    def decision_of(documents: Documents) -> Decision:
+        decision = _decision(documents.addresses.of(np.arange(len(documents))), files)
+        if choice.decisions is None:
+            check_decision(decision, rule, choice)
+        return decision
+
+    report_of(inputs, decision_of, options, rule, choice, read, limits, progress)
 
 
 def report_of(
@@ -85,11 +83,7 @@ def report_of(
     limits: Limits,
     progress: Progress | None = None,
 ) -> None:
-    """Write the report of the decision that `decision_of` returns for the documents.
-
-    Raises:
-        UsageError: If the decision is not one of this matching.
-    """
+    """Write the report of the decision that `decision_of` returns for the documents."""
     check_report(Outputs(report=options), rule, read)
     reporter = progress or Quiet()
     watch = Stopwatch(reporter)
@@ -112,7 +106,6 @@ def report_of(
         documents = read_sources(sources, reader, read, rejects, watch, reporter)
         watch.begin("report")
         decision = decision_of(documents)
-        check_decision(decision, rule, choice)
         rejected = rejects.count + inputs.rejected
         run = Outcome(documents, decision, rule, choice, limits, rejected, read.within)
 

@@ -6,12 +6,14 @@ checksum. If the table has changed, by another run or by hand, the options are i
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from neardup.documents.files.archives import is_archive
 from neardup.documents.files.atomic import STANDARD_OUTPUT, is_device
 from neardup.documents.files.remote import as_local, is_uri
 from neardup.fingerprinting.recipe import Recipe
@@ -77,8 +79,14 @@ def kept_inputs(table: str, facts: dict[str, Any], *, against: bool = False) -> 
     if named and against:
         named += map(str, facts.get("against", ()))
     inputs = [path if is_uri(path) else os.path.normpath(folder / path) for path in named]
-    is_there = all(is_uri(path) or "*" in path or Path(path).exists() for path in inputs)
-    return inputs if is_there else []
+    return inputs if all(map(_may_be_there, inputs)) else []
+
+
+def _may_be_there(path: str) -> bool:
+    """Whether a path is there, may be in an archive that is, or is more than one path."""
+    if is_uri(path) or glob.has_magic(path) or Path(path).exists():
+        return True
+    return any(is_archive(str(each)) and each.is_file() for each in Path(path).parents)
 
 
 def kept_rule(facts: dict[str, Any]) -> Rule | None:
@@ -95,7 +103,8 @@ def kept_rule(facts: dict[str, Any]) -> Rule | None:
 
 def _from(place: str, path: str) -> str:
     """A path relative to the folder of `place`, so that both can be moved together."""
-    if is_uri(path) or Path(as_local(path)).is_absolute():
+    path = as_local(path)
+    if is_uri(path) or Path(path).is_absolute():
         return path
     return os.path.relpath(path, Path(place).parent)
 

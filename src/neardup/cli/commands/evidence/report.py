@@ -92,7 +92,7 @@ def report(
     if keep == "first" and date_format is None:
         keep, date_format = options.get("keep", keep), options.get("date_format")
     policy = options.get("policy", policy) if policy == "greedy" else policy
-    choice = Choice(keep, policy, date_format=date_format)
+    choice = Choice(keep, policy, options.get("decisions"), date_format)
     named = (parts.question, similarity, distance, verify, measure, parts.recipe)
     rule = kept_rule(facts) if all(part is None for part in named) else None
     rule = rule or rule_of(*named)
