@@ -179,7 +179,12 @@ def test_passages_are_code_points_of_the_text_as_it_was_read(form: str) -> None:
 
 @pytest.mark.parametrize(
     ("share", "run", "message"),
-    [(0, None, "share is 0"), (1.5, None, "share is 1.5"), (None, 1, "run is 1")],
+    [
+        (0, None, "share is 0"),
+        (1.5, None, "share is 1.5"),
+        (None, 1, "run is 1"),
+        (None, 1 << 64, "run is 1"),
+    ],
 )
 def test_rules_that_cannot_be_are_refused(share: float, run: int, message: str) -> None:
     with pytest.raises(nd.UsageError, match=message):

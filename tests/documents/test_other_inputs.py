@@ -272,6 +272,8 @@ def test_an_encoding_that_explains_the_bytes_is_named_and_skipping_is_not_advise
         texts_of(put(tmp_path / "a.txt", GERMAN.encode("cp1252")))
     with pytest.raises(DataError, match=r"not gb18030 .byte .*: pass another --encoding"):
         texts_of(put(tmp_path / "b.csv", b"text\n\xff\xff\n"), InputFormat(encoding="gb18030"))
+    with pytest.raises(DataError, match=r"c.csv:3: not cp1252 .byte 0x81.: pass"):
+        texts_of(put(tmp_path / "c.csv", b"text\na\x0cb\n\x81\n"), InputFormat(encoding="cp1252"))
     with pytest.raises(UsageError, match="encoding is 'klingon'"):
         InputFormat(encoding="klingon")
 

@@ -62,6 +62,12 @@ def test_a_sample_tells_how_many_features_documents_have() -> None:
     )
 
 
+def test_numbers_of_features_that_cannot_be_are_refused() -> None:
+    for features in (0, float("nan"), float("inf")):
+        with pytest.raises(UsageError, match=r"features is .*: use a number from 1"):
+            plan_similar(10, features=features)
+
+
 def test_a_query_costs_more_the_lower_the_similarity_and_the_larger_the_index() -> None:
     def cost(n: int, similarity: float) -> float:
         (added, compacted) = plan_similar(n, similarity)

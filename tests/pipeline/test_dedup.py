@@ -537,6 +537,7 @@ def test_numbers_of_threads_do_not_change_a_larger_run() -> None:
         ({"memory": "much"}, "memory is 'much'|much"),
         ({"on_error": "ignore"}, "on_error is 'ignore': use stop or skip"),
         ({"workers": 0}, "workers is 0"),
+        ({"workers": 10**11}, "workers is 100000000000: use a whole number from 1 to 4,096"),
         ({"clusters": "out.csv"}, "no output file"),
         ({"id": "key"}, "no column 'key': there are text"),
         ({"text": ["text", "body"]}, "no column 'body'"),

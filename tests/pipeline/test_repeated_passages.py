@@ -21,6 +21,7 @@ from commands import Here, read, write
 from neardup.documents import ReadOptions
 from neardup.documents.batch import InputFormat
 from neardup.documents.sheets import workbook
+from neardup.errors import UsageError
 from neardup.pipeline import Limits, LineOutputs, Repeated, lines_files
 from neardup.pipeline.repeated_units import RepeatedUnits
 from neardup.runtime.storage.radix_spool import RadixSpool
@@ -333,3 +334,9 @@ def test_a_record_that_is_nested_too_deeply_is_one_line(here: Here) -> None:
     (here.folder / "deep.jsonl").write_text("\n".join(records))
     _, err = here("lines", "deep.jsonl", "-o", "out.jsonl", "--unit", "line", code=1)
     assert "deep.jsonl: a record is too deeply nested" in err
+
+
+def test_a_number_of_words_that_cannot_be_is_refused() -> None:
+    for words in (0, 1 << 64):
+        with pytest.raises(UsageError, match=r"min_words is .*: use 1 to 2,147,483,647"):
+            Repeated(min_words=words)

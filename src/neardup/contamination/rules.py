@@ -13,6 +13,7 @@ __all__ = ["DEFAULT_SHARE", "PUBLISHED", "LeakRule", "Published", "leak_rule"]
 
 DEFAULT_SHARE: Final = 0.5
 _LEAST_RUN: Final = 2
+_MOST_RUN: Final = (1 << 31) - 1
 _ROUNDING: Final = 1e-9
 
 
@@ -121,8 +122,8 @@ class LeakRule:
                 raise UsageError(f"share is {self.share!r}: use a number above 0, up to 1")
         if self.run is not None:
             is_whole = isinstance(self.run, (int, np.integer)) and not isinstance(self.run, bool)
-            if not is_whole or self.run < _LEAST_RUN:
-                raise UsageError(f"run is {self.run!r}: use a whole number from 2 up")
+            if not is_whole or not _LEAST_RUN <= self.run <= _MOST_RUN:
+                raise UsageError(f"run is {self.run!r}: use a whole number from 2 to {_MOST_RUN:,}")
 
     @property
     def finds_short(self) -> bool:

@@ -163,7 +163,7 @@ def plan_similar(
         sets = many_sets(documents, settings)
         features = len(sets.features) / max(1, int(np.count_nonzero(np.diff(sets.offsets))))
     size = FEATURES if features is None else features
-    if isinstance(size, bool) or not isinstance(size, (int, float)) or not size >= 1:
+    if isinstance(size, bool) or not isinstance(size, (int, float)) or not 1 <= size < math.inf:
         raise UsageError(f"features is {size!r}: use a number from 1")
     if store not in {"features", "text"}:
         raise UsageError(f"store is {store!r:.60}: use 'features' or 'text'")

@@ -59,6 +59,7 @@ CUTS: Final = pa.schema(
     ]
 )
 _ROWS_A_BATCH: Final = 1 << 12
+_MOST_WORDS: Final = (1 << 31) - 1
 _RECIPE: Final = Recipe()
 
 
@@ -90,8 +91,8 @@ class Repeated:
                 )
         if self.seen_in < 2:
             raise UsageError(f"seen_in is {self.seen_in}: use 2 or more documents")
-        if self.min_words < 1:
-            raise UsageError(f"min_words is {self.min_words}: use 1 or more")
+        if not 1 <= self.min_words <= _MOST_WORDS:
+            raise UsageError(f"min_words is {self.min_words}: use 1 to {_MOST_WORDS:,}")
 
     def to_dict(self) -> dict[str, Any]:
         """The options, for the summary."""

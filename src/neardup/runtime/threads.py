@@ -8,7 +8,7 @@ import os
 import threading
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from neardup.errors import UsageError
 from neardup.runtime.limits import allowed_processors
@@ -26,6 +26,7 @@ __all__ = [
     "worker_count",
 ]
 
+MOST_WORKERS: Final = 4096
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -72,7 +73,7 @@ def worker_count(workers: int | None) -> int:
     """A checked number of threads; None means the processors that this process may use.
 
     Raises:
-        UsageError: If it is not 1 or more.
+        UsageError: If it is not from 1 to MOST_WORKERS.
 
     Example:
         >>> worker_count(2)
@@ -80,8 +81,8 @@ def worker_count(workers: int | None) -> int:
     """
     if workers is None:
         return _processors()
-    if not isinstance(workers, int) or workers < 1:
-        raise UsageError(f"workers is {workers!r}: use a whole number from 1 up")
+    if not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
+        raise UsageError(f"workers is {workers!r}: use a whole number from 1 to {MOST_WORKERS:,}")
     return workers
 
 

@@ -176,7 +176,7 @@ class _Utf8(io.RawIOBase):
             try:
                 text = self._decoder.decode(block, final=not block)
             except UnicodeDecodeError as error:
-                line = self._lines + len(self._before(error).splitlines()) or 1
+                line = self._lines + self._before(error).count("\n") + 1
                 raise DataError(
                     f"{self._name}:{line}: not {self._encoding}"
                     f" (byte {error.object[error.start]:#04x}): pass another --encoding"
@@ -194,7 +194,7 @@ class _Utf8(io.RawIOBase):
         return count
 
     def _before(self, error: UnicodeDecodeError) -> str:
-        return bytes(error.object[: error.start]).decode(self._encoding, "replace") + "x"
+        return bytes(error.object[: error.start]).decode(self._encoding, "replace")
 
     def _check(self) -> None:
         if self._sums[0] != self._sums[1]:
