@@ -118,6 +118,26 @@ def test_each_format_is_read_and_written(here: Here, documents: str, tables: str
     ]  # fmt: skip
 
 
+def test_no_file_that_a_command_reads_is_replaced(here: Here) -> None:
+    (here.folder / "old").mkdir()
+    for name in ("old.jsonl", "old/a.jsonl"):
+        (here.folder / name).write_bytes(lines(DOCS[:1]))
+    write(here.folder / "answers.jsonl", [{"first": "a", "second": "b", "answer": "no"}])
+    here("fingerprint", "docs.jsonl", "-o", "fps.parquet")
+    here("index", "create", "seen.index", "--distance", "3")
+    for command, name in (
+        ("dedup docs.jsonl --against old.jsonl -o", "old.jsonl"),
+        ("dedup docs.jsonl --against old --duplicates", "old/a.jsonl"),
+        ("dedup docs.jsonl --id id --decisions answers.jsonl -o", "answers.jsonl"),
+        ("index query seen.index fps.parquet -o", "fps.parquet"),
+        ("idf learn docs.jsonl -o", "docs.jsonl"),
+    ):
+        before = (here.folder / name).read_bytes()
+        _, err = here(*command.split(), name, code=2)
+        assert one_line(err) == f"{name} is an input; write to another path"
+        assert (here.folder / name).read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("keep", "kept", "named"),
     [("first", "ace", "a"), ("last", "cef", "f"), ("longest", "cde", "d")],

@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from neardup.documents import InputFormat, ReadOptions, Rejects
+from neardup.documents.files.finding import find_files
 from neardup.errors import UsageError, suggests_names, warn_of_doubt
 from neardup.pipeline.evidence.run_report import (
     check_reference,
@@ -241,8 +242,11 @@ def dedup_files(
         sources = open_inputs(stack, paths, limits, read.input_format)
         options = described(rule, choice, read)
         run = stack.enter_context(
-            Transaction(sources, outputs, options, limits, reference, skip_errors=read.skip_errors)
-        )
+            Transaction(
+                sources, outputs, options, limits, reference, skip_errors=read.skip_errors,
+                others=_read_besides(choice, against),
+            )
+        )  # fmt: skip
         # Read.
         rejects = Rejects(run.outputs.rejects, run.files)
         read, restrict = with_source(outputs.report, read)
@@ -277,6 +281,13 @@ def dedup_files(
     summary = summarise(outcome, watch, kept + run.outputs.tables, lines)
     origin = Origin(decision, documents.addresses, rule, choice, read, limits, Inputs(paths))
     return DedupResult(decision.kept, decision.label, table, summary, origin)
+
+
+def _read_besides(choice: Choice, against: Against | None) -> list[str]:
+    """The files of a run besides its inputs, which no output may replace either."""
+    named = () if against is None else against.files
+    files = [file.path for name in named for file in find_files(name)]
+    return files if choice.decisions is None else [*files, choice.decisions]
 
 
 def _reference(

@@ -246,7 +246,7 @@ class _Inputs:
                 " the documents themselves"
             )
         self._sources = [] if stored else open_inputs(stack, paths, Limits(), format_name)
-        self.written = stack.enter_context(output_set(self._sources, Limits()))
+        self.written = stack.enter_context(output_set(self._sources, Limits(), others=stored))
         self._rejects = Rejects(rejects_path, self.written)
         self._doubt: str | None = None
         self._counts = [0] * len(self._sources)

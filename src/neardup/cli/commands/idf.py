@@ -46,13 +46,14 @@ def learn(
     neardup idf learn news.jsonl -o news.idf --ngram 1
     """
     from neardup.cli.screen import progress
-    from neardup.documents import open_sources
+    from neardup.documents import OutputSet, open_sources
     from neardup.fingerprinting.document_frequencies import FrequencyLearner
 
     learner = FrequencyLearner(recipe, limit, workers)
     options = reading.options(memory)
     sources = open_sources(inputs, None, reading.input_format)
     try:
+        OutputSet(path for source in sources for path in source.paths).check(output)
         with progress() as reporter:
             reporter.begin("read", None)
             for source in sources:
