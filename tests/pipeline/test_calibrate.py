@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from commands import Here
-from neardup.documents import ReadOptions, Rejects, open_sources
+from neardup.documents import InputFormat, ReadOptions, Rejects, open_sources
 from neardup.errors import UsageError
+from neardup.pipeline.calibration.advice import commands, read_options
 from neardup.pipeline.calibration.calibrate import CalibrationOptions, calibrate_files
 from neardup.pipeline.calibration.measure import LENGTHS
 from neardup.pipeline.calibration.model import Choice, advised_choices
@@ -277,6 +278,19 @@ def test_the_advice_finds_the_pairs_and_the_command_says_it(tmp_path: Path) -> N
     command = f"neardup dedup {path} -o OUT --ngram 1 --similarity {calibration.threshold:g}"
     assert calibration.commands[0] == command
     assert f"--distance {calibration.advised.distance} --verify" in calibration.commands[1]
+
+
+def test_the_command_repeats_how_documents_are_read_and_what_is_asked() -> None:
+    question = nd.Question(nd.Recipe(ngram=1, top=9, ignore=("accents",)), 0.7, "cosine")
+    form = InputFormat("csv", "\t", "cp1252")
+    read = ReadOptions(("a", "b"), "nr", skip_errors=True, extract="all", input_format=form)
+    reading = "--text a,b --id nr --format csv --delimiter tab --encoding cp1252 --extract all"
+    own = "--on-error skip --measure cosine --ngram 1 --top 9 --ignore accents"
+    asked = commands(["in.csv"], read, question, None)
+    assert asked == [f"neardup dedup in.csv -o OUT {reading} {own} --similarity 0.7"]
+    formats = InputFormat(records="a.b"), InputFormat("excel:May")
+    options = [read_options(ReadOptions(input_format=each)) for each in formats]
+    assert options == [["--records", "a.b"], ["--format", "excel:May"]]
 
 
 def test_the_command_writes_numbers_and_an_inert_page(

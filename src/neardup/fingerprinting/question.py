@@ -139,6 +139,10 @@ class Question:
             value = getattr(self.recipe, name)
             if value != getattr(usual, name):
                 options += [f"--{name.replace('_', '-')}", str(value)]
+        if self.recipe.top is not None:
+            options += ["--top", str(self.recipe.top)]
+        if isinstance(self.recipe.stopwords, str):
+            options += ["--stopwords", self.recipe.stopwords.partition(":")[0]]
         if self.recipe.ignore is not None:
             options += ["--ignore", ",".join(self.recipe.ignore)]
         return options if self.recipe.casefold else [*options, "--no-casefold"]

@@ -8,17 +8,26 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from neardup.fingerprinting.recipe import Recipe
 from neardup.runtime.intervals import wilson
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from neardup.documents import ReadOptions
+    from neardup.fingerprinting.question import Question
     from neardup.pipeline.calibration.measure import Joined
     from neardup.pipeline.calibration.model import Choice, Level
 
-__all__ = ["FEW_GROUPS", "USUAL", "advised", "commands", "unadvised", "valley", "warnings"]
+__all__ = [
+    "FEW_GROUPS",
+    "USUAL",
+    "advised",
+    "commands",
+    "read_options",
+    "unadvised",
+    "valley",
+    "warnings",
+]
 
 USUAL: Final = 0.8
 LEAST: Final = 0.5
@@ -31,7 +40,6 @@ WANTED_GROUPS: Final = 30
 PRECISE: Final = 0.5
 SURELY: Final = 2.575829
 """Normal quantile of 99%: many thresholds are tried."""
-_OPTIONS: Final = ("tokens", "ngram", "weight", "hash", "normalize", "language", "fold_chinese")
 
 
 def valley(joined: Joined, lowest: float) -> float | None:
@@ -132,29 +140,33 @@ def _short(joined: Joined) -> int:
 def commands(
     inputs: Sequence[str],
     read: ReadOptions,
-    recipe: Recipe,
-    threshold: float,
+    question: Question,
     choice: Choice | None,
 ) -> list[str]:
     """The command lines: by similarity, and by fingerprints if these are suitable."""
-    base = ["neardup", "dedup", *inputs, "-o", "OUT", *_options(read, recipe)]
-    lines = [shlex.join([*base, "--similarity", f"{threshold:g}"])]
+    similarity, threshold, *others = question.options()
+    base = ["neardup", "dedup", *inputs, "-o", "OUT", *read_options(read), *others]
+    lines = [shlex.join([*base, similarity, threshold])]
     if choice is not None:
-        bits = [] if choice.bits == recipe.bits else ["--bits", str(choice.bits)]
-        within = ["--distance", str(choice.distance), "--verify", f"{threshold:g}"]
+        bits = [] if choice.bits == question.recipe.bits else ["--bits", str(choice.bits)]
+        within = ["--distance", str(choice.distance), "--verify", threshold]
         lines.append(shlex.join([*base, *within, *bits]))
     return lines
 
 
-def _options(read: ReadOptions, recipe: Recipe) -> list[str]:
-    """The options that differ from the defaults."""
-    usual, options = Recipe(), []
-    if read.text != ("text",):
-        options += ["--text", ",".join(read.text)]
-    if read.id is not None:
-        options += ["--id", read.id]
-    for name in _OPTIONS:
-        value = getattr(recipe, name)
-        if value != getattr(usual, name):
-            options += [f"--{name.replace('_', '-')}", str(value)]
-    return [*options, *(["--no-casefold"] if usual.casefold and not recipe.casefold else [])]
+def read_options(read: ReadOptions) -> list[str]:
+    """The options for reading the documents, where they differ from the defaults."""
+    form = read.input_format
+    values = {
+        "--text": None if read.text == ("text",) else ",".join(read.text),
+        "--id": read.id,
+        "--format": form.name if form.records is None else None,  # a list of records implies it
+        "--delimiter": "tab" if form.delimiter == "\t" else form.delimiter,
+        "--encoding": form.encoding,
+        "--records": form.records,
+        "--extract": read.extract,
+        "--on-error": "skip" if read.skip_errors else None,
+    }
+    if form.sheet is not None:
+        values["--format"] = f"{form.name}:{form.sheet}"
+    return [word for name, value in values.items() if value is not None for word in (name, value)]

@@ -21,6 +21,7 @@ from neardup.documents import Batch, Rejects, rejects_doubt
 from neardup.documents.extensions import check_page
 from neardup.errors import UsageError
 from neardup.fingerprinting.fingerprints import fingerprints
+from neardup.fingerprinting.question import Question
 from neardup.pipeline.calibration.advice import (
     FEW_GROUPS,
     USUAL,
@@ -153,7 +154,7 @@ def calibrate_files(
             recipe,
             limits,
             reading,
-            lambda t, c: commands(paths, read, recipe, t, c),
+            lambda t, c: commands(paths, read, Question(recipe, t, options.measure), c),
         )
         doubts = calibration.warnings if doubt is None else (*calibration.warnings, doubt)
         calibration = replace(calibration, rejected=rejects.count, warnings=doubts)

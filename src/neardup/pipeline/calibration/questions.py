@@ -19,6 +19,7 @@ import numpy as np
 from neardup.documents import Rejects, rejects_doubt
 from neardup.fingerprinting.question import DEFAULT_QUESTION, Question
 from neardup.fingerprinting.recipe import Recipe
+from neardup.pipeline.calibration.advice import read_options
 from neardup.pipeline.calibration.choice import advise
 from neardup.pipeline.calibration.edits import MOST_CHARACTERS, SMALL_KINDS, WORD_KINDS, Aim
 from neardup.pipeline.calibration.sample import take_sample
@@ -271,12 +272,6 @@ def compare_questions(
         unknown=tuple(unknown),
         command=command,
     )
-
-
-def read_options(read: ReadOptions) -> list[str]:
-    """The options for the fields to read, where they differ from the defaults."""
-    options = [] if read.text == ("text",) else ["--text", ",".join(read.text)]
-    return options if read.id is None else [*options, "--id", read.id]
 
 
 def _tried(

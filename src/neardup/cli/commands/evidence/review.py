@@ -192,7 +192,7 @@ def _end_with_question(
     judged: QuestionReview, inputs: list[str], reading: Reading, output: str
 ) -> None:
     """Write the best question, and print how good it is and how to use it."""
-    from neardup.pipeline.calibration.questions import read_options
+    from neardup.pipeline.calibration.advice import read_options
 
     status = judged.status()
     if not status["yes"] + status["no"] + status["earlier"]:
