@@ -46,8 +46,9 @@ def stored(folder: str) -> list[Any]:
         return [identity for identity, _ in index]
 
 
-def test_records_that_are_new_pass_byte_for_byte(seen: str) -> None:
-    data = lines(DOCS)
+@pytest.mark.parametrize("end", [b"\n", b" \r\n"])
+def test_records_that_are_new_pass_byte_for_byte(seen: str, end: bytes) -> None:
+    data = lines(DOCS).replace(b"\n", end)
     out, message = filtered(seen, data, "--id", "id")
     rows = data.splitlines(keepends=True)
     assert out == rows[0] + rows[2] + rows[4]

@@ -156,7 +156,7 @@ class _Parser:
             raise too_long(len(data), longest)
         if self.is_json:
             text, identity, *_ = self._records.one(data)
-            return _Line(self._number, data.strip(), text, identity)
+            return _Line(self._number, data, text, identity)
         try:
             return _Line(self._number, data, data.decode(), None)
         except UnicodeDecodeError as error:
@@ -188,7 +188,7 @@ def _marked(data: bytes, answer: Answer, *, is_json: bool) -> bytes:
     if near is not None:
         name = "distance" if isinstance(score, int) else "similarity"
         mark |= {"id": near, name: score}
-    body = data[:-1].rstrip()
+    body = data.strip()[:-1].rstrip()
     comma = b"" if body.endswith(b"{") else b","
     return body + comma + b'"neardup":' + orjson.dumps(mark) + b"}\n"
 
