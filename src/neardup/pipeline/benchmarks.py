@@ -123,21 +123,24 @@ def _batches(source: Source, read: ReadOptions) -> Iterator[Batch]:
     Raises:
         DataError: What is wrong with one, with the options that questions have.
     """
-    choices = [read.text, ("question",)] if read.text == ("text",) else [read.text]
-    first: DataError | None = None
-    for text in choices:
-        has_begun = False
-        try:
-            for batch in source.batches(replace(read, text=text)):
-                has_begun = True
-                yield batch
-        except DataError as error:
-            first = error if first is None or has_begun else first
-            if has_begun:
-                break
-        else:
-            return
-    raise DataError(_of_questions(str(first))) from None
+    if read.text == ("text",) and source.nbytes is not None:  # a stream is read once
+        problem, other = _first_problem(source, read), replace(read, text=("question",))
+        has_no_text = any(f'no {kind} "text"' in problem for kind in ("field", "column"))
+        if has_no_text and not _first_problem(source, other):
+            read = other
+    try:
+        yield from source.batches(read)
+    except DataError as error:
+        raise DataError(_of_questions(str(error))) from None
+
+
+def _first_problem(source: Source, read: ReadOptions) -> str:
+    """What is wrong with a file's first record; empty if nothing is."""
+    try:
+        next(iter(source.batches(replace(read, batch_bytes=1))), None)
+    except DataError as error:
+        return str(error)
+    return ""
 
 
 def _of_questions(message: str) -> str:

@@ -220,8 +220,8 @@ def _finish(summary: ContaminationSummary, fail_above: float | None, *, json: bo
     print_summary(summary, json)
     if fail_above is not None and summary.worst > fail_above:
         typer.echo(
-            f"neardup: {summary.worst:.2%} of a benchmark's questions were found, more than"
-            f" {fail_above:.2%}: the gate of --fail-above",
+            f"neardup: {_HUNDRED * summary.worst:.3g}% of a benchmark's questions were found, more"
+            f" than {_HUNDRED * fail_above:.3g}%: the gate of --fail-above",
             err=True,
         )
         raise typer.Exit(_FAILED_GATE)
