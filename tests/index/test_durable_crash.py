@@ -9,8 +9,10 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections import Counter
 from itertools import islice
@@ -23,6 +25,8 @@ import pytest
 import neardup as nd
 from crash_rounds import KINDS, State, story
 from disk import Disk, Recording, recorded
+from neardup.index.durable import folder_store
+from neardup.index.durable.log_entries import Head
 from suite import needs_jit
 
 if TYPE_CHECKING:
@@ -349,3 +353,41 @@ def test_little_address_space_is_enough(tmp_path: Path) -> None:
         path,
     )
     assert output == "2000 ('0-1', 0)\n"
+
+
+@pytest.mark.parametrize("call", ["commit", "commit to files", "transaction", "compact"])
+def test_an_interrupt_after_the_sync_of_a_commit_does_not_undo_half_of_it(
+    call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes while the disk is waited for, so most interrupts of a commit are such."""
+    monkeypatch.setitem(folder_store.FLUSH_ROWS, "distance", 1000)
+    index = nd.DurableIndex.open(tempfile.mkdtemp(), distance=0, store="text")
+    index.add(range(100), range(100), ["a"] * 100)
+    index.commit()
+    write, rows = Head.write, range(100, 1200 if call == "commit to files" else 120)
+
+    def interrupted(head: Head, number: int) -> None:
+        write(head, number)
+        monkeypatch.setattr(Head, "write", write)
+        signal.raise_signal(signal.SIGINT)
+
+    def add() -> None:
+        if call == "transaction":
+            with index.transaction():
+                index.add(rows, rows, ["b"] * len(rows))
+        else:
+            index.add(rows, rows, ["b"] * len(rows))
+            index.compact() if call == "compact" else index.commit()
+
+    monkeypatch.setattr(Head, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        add()
+    assert (index.check(), len(index), index.uncommitted) == ([], rows[-1] + 1, 0)
+    index.add(5000, 5000, "c")
+    index.commit()
+    assert index.check() == []
+    index.close()
+    again = nd.DurableIndex.open(index.path)
+    assert [again.content(each) for each in (99, 100, rows[-1], 5000)] == ["a", "b", "b", "c"]
+    assert len(again) == rows[-1] + 2
+    again.close()

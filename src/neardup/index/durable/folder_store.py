@@ -45,6 +45,7 @@ from neardup.index.queries import Counters, Snapshot
 from neardup.index.segment_files import damaged
 from neardup.index.versions import Version
 from neardup.runtime.free_memory import free_memory
+from neardup.runtime.signals import uninterrupted
 from neardup.runtime.threads import AbandonedError
 
 if TYPE_CHECKING:
@@ -309,13 +310,19 @@ class FolderStore:
                 before.generation + 1, entries_of(segments), version.next, self._next_file,
                 self._commit.sequence, clock,
             )  # fmt: skip
-            old = self.log.checkpoint(manifest, segments, self._pending.attachments)
         except BaseException:
             remove_files(files if ahead is None else [*files, *ahead.files])
             raise
-        marked = tuple(segment.written() for segment in segments)
-        self.version = replace(version, segments=marked, clock=clock)
-        self._committed(manifest, self._commit.sequence, 0)
+        # An interrupt waits: after the transaction its files must stay, and it must be noted.
+        with uninterrupted():
+            try:
+                old = self.log.checkpoint(manifest, segments, self._pending.attachments)
+            except Exception:  # not a second interrupt, which may come after the transaction
+                remove_files(files if ahead is None else [*files, *ahead.files])
+                raise
+            marked = tuple(segment.written() for segment in segments)
+            self.version = replace(version, segments=marked, clock=clock)
+            self._committed(manifest, self._commit.sequence, 0)
         remove_files(self._not_being_written(old))
 
     def close(self) -> None:
@@ -447,10 +454,11 @@ class FolderStore:
             since = pending.changes(self.version, early.changes)
             if since.parts or since.removed:
                 records.append(since.encoded())
-        sequence = self.log.append(records, pending.attachments)
-        # On disk from here on: whatever fails below, the commit stands.
         logged = self._commit.logged + len(pending)
-        self._committed(self._commit.manifest, sequence, logged)
+        with uninterrupted():  # what is on disk must be noted, or the next commit writes it again
+            sequence = self.log.append(records, pending.attachments)
+            # On disk from here on: whatever fails below, the commit stands.
+            self._committed(self._commit.manifest, sequence, logged)
         if logged >= max(self._retry, self.flush_rows):
             self._schedule()
 
@@ -536,7 +544,8 @@ class FolderStore:
             return []
         before, is_merge = self._commit, job is self._merge
         try:
-            self._commit, self.version, old = job.install(before, self.version, self._next_file)
+            with uninterrupted():  # as in `flush_now`
+                self._commit, self.version, old = job.install(before, self.version, self._next_file)
         except AbandonedError:
             _LOGGER.info("%s: a merge was abandoned, nothing is lost", self.path)
             old = []

@@ -175,7 +175,7 @@ class Job:
         manifest = self._manifest(now, stored, next_file)
         try:
             old = self._store.checkpoint(manifest, list(stored), {})
-        except BaseException:
+        except Exception:  # not an interrupt, which may come after the transaction
             remove_files(self.files)
             raise
         clock = version.clock
