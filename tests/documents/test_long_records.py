@@ -197,6 +197,19 @@ def test_rows_of_parquet_above_the_limit_are_rejected(tmp_path: Path) -> None:
             list(source.batches(ReadOptions(record_bytes=LONGEST)))
 
 
+@pytest.mark.parametrize("name", ["text", "a.b", "doc.body", "parts"])
+def test_parquet_is_read_in_parts_of_the_batch_size_wherever_the_text_is(
+    tmp_path: Path, name: str
+) -> None:
+    texts = [f"{i} " * 50 for i in range(1000)]
+    columns = {"text": texts, "a.b": texts, "doc": [{"body": x} for x in texts]}
+    pq.write_table(pa.table(columns | {"parts": [[x] for x in texts]}), tmp_path / "in.parquet")
+    (source,) = open_sources([str(tmp_path / "in.parquet")])
+    batches = list(source.batches(ReadOptions(text=(name,), batch_bytes=30_000)))
+    assert [x for batch in batches for x in batch.texts.to_pylist()] == texts
+    assert max(batch.texts.nbytes for batch in batches) < 40_000
+
+
 @pytest.mark.parametrize("nested", [False, True])
 def test_few_bytes_of_parquet_that_name_a_long_value_often_are_read_in_small_parts(
     nested: bool, tmp_path: Path

@@ -61,8 +61,7 @@ class ReadOptions:
     r"""Options for making documents from records.
 
     Args:
-        text: Fields with the text; several are joined by "\
-".
+        text: Fields with the text; several are joined by "\n".
         id: Field with the document's id, a string or a whole number, or None.
         skip_errors: False raises DataError at the first bad record; True hands it to the rejects.
         batch_bytes: About how many bytes of records make one batch.
