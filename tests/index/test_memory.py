@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import pickle
 import shutil
@@ -24,6 +25,8 @@ from hypothesis.stateful import (
 
 import naive
 import neardup as nd
+from neardup.index.durable.folder_store import FolderStore
+from neardup.index.memory_store import MemoryStore
 from stories import (
     FOLDERS,
     KINDS,
@@ -613,3 +616,52 @@ def test_any_sequence_of_calls(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     run_state_machine_as_test(
         Timed, settings=settings(max_examples=examples(60, 6), stateful_step_count=25)
     )
+
+
+STORES: dict[str, Any] = {"memory": MemoryStore, "durable": FolderStore}
+"""The store of each of KINDS."""
+
+
+@pytest.mark.parametrize("step", ["added_one", "added", "removed"])
+@pytest.mark.parametrize("rows", [1, 3, 700])
+def test_an_interrupt_within_a_change_leaves_nothing_of_it(
+    kind: Kind, step: str, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither rows, nor removals of the replaced ones, nor contents under other rows' numbers."""
+    index = kind.make(0, store="text")
+    before = {f"d{at}": at for at in range(4)}
+    index.add(list(before), [*before.values()], ["old"] * 4, payloads=["old"] * 4)
+    index.commit()
+    index.add("d4", 4, "new", payloads="new")
+    index.remove("d0")
+    names, values = [*(f"d{at}" for at in range(2, rows + 2))], [*range(1000, 1000 + rows)]
+    store = next(each for name, each in STORES.items() if kind is KINDS[name])
+    note = getattr(store, step)
+
+    def interrupted(self: Any, *arguments: Any) -> None:
+        note(self, *arguments)
+        raise KeyboardInterrupt
+
+    def changes() -> None:
+        if rows == 1:
+            index.add(names[0], values[0], "no", payloads="no")
+        else:
+            index.add(names, values, ["no"] * rows, payloads=["no"] * rows)
+        index.remove("d1")
+
+    with monkeypatch.context() as patch, contextlib.suppress(KeyboardInterrupt):
+        patch.setattr(store, step, interrupted)
+        changes()
+    old = dict(index)
+    assert set(old) >= {"d1" if step == "removed" else "d4"}
+    index.add(["e", "f"], [77, 78], ["e", "f"], payloads=[None, "f"])
+    index.commit()
+    index = kind.reopened(index)
+    assert dict(index) == old | {"e": 77, "f": 78}
+    assert index.check() == []
+    for name, value in old.items():
+        text = "no" if value >= 1000 else "new" if name == "d4" else "old"
+        assert (index.content(name), index.payload(name)) == (text, text)
+    assert [index.content(name) for name in "ef"] == ["e", "f"]
+    assert index.payloads(["e", "f"]) == [None, "f"]
+    kind.end(index)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from neardup.index.hits import Id
     from neardup.index.protocol import Contents, Documents, Ids, Payloads
     from neardup.index.segment_files import SegmentFile
-    from neardup.index.versions import AnyKind
+    from neardup.index.versions import AnyKind, AnyVersion
 
 __all__ = [
     "MOST_BYTES",
@@ -117,6 +117,13 @@ class Attachments:
             )
         remaining._gone += [each for each in numbers if each in remaining._kept]
         return remaining
+
+    def take_back(self, version: AnyVersion) -> None:
+        """Forget additions and removals of rows that a version does not have, or still has."""
+        for number in [each for each in self._kept if each >= version.next]:
+            self.nbytes -= len(self._kept.pop(number))
+        removals = np.array(self._gone, np.int64)
+        self._gone[:] = removals[~version.numbered(removals).present].tolist()
 
 
 def payload_bytes(names: list[Id], payloads: Payloads) -> list[bytes]:

@@ -126,6 +126,10 @@ class MemoryStore:
         if len(self._attachments):
             self._attachments = self._attachments.without(numbers.tolist())
 
+    def take_back(self) -> None:
+        """See Store."""
+        self._attachments.take_back(self.version)
+
     def facts(self) -> dict[str, Any]:
         """See Store."""
         return {"content_bytes": self._attachments.nbytes}

@@ -80,5 +80,8 @@ class Store(Source, Protocol):
     def removed(self, numbers: Rows) -> None:
         """Note removed or replaced rows, by number; `version` follows."""
 
+    def take_back(self) -> None:
+        """Forget what was noted of rows that `version` lacks, or still has: it did not follow."""
+
     def facts(self) -> dict[str, Any]:
         """The store's part of `stats`, in addition to the kind's."""

@@ -169,9 +169,7 @@ class EarlyRecord(NamedTuple):
 
 
 class Pending:
-    """Rows with numbers from `first` on, removed numbers, and attachments by number.
-
-    An attachment is None where it was removed.
+    """Rows with numbers from `first` on, removed numbers, and attachments of the rows by number.
 
     Args:
         version: The version to which they are added.
@@ -219,6 +217,30 @@ class Pending:
         self._removed.append(numbers)
         self._rows += len(numbers)
 
+    def contents(self) -> dict[int, bytes | None]:
+        """The attachments of added rows, by number, and None for removed ones."""
+        if not self._removed:
+            return self.attachments
+        return self.attachments | dict.fromkeys(np.concatenate(self._removed).tolist())
+
+    def take_back(self, version: AnyVersion) -> None:
+        """Forget rows that a version lacks and removals of rows that it has."""
+        count = min(len(self._ids), len(self._ones))
+        self._ids, self._ones = self._ids[:count], self._ones[:count]
+        self._bunch()
+        left, parts = version.next - self.first, []
+        for ids, many in self._parts:
+            some = ids[:left] if left else ids[:0]
+            if len(some) < len(ids):
+                many = self._kind.taken(many, np.arange(len(some)))  # noqa: PLW2901
+            parts.append((some, many))
+            left -= len(some)
+        self._parts = [part for part in parts if len(part[0])]
+        self._removed = [each[~version.numbered(each).present] for each in self._removed]
+        self.attachments = {n: each for n, each in self.attachments.items() if n < version.next}
+        if not self.is_for_files:  # else rows are not noted here
+            self._rows = sum(map(len, [*(ids for ids, _ in self._parts), *self._removed]))
+
     def changes(self, version: AnyVersion, before: PendingChanges | None = None) -> PendingChanges:
         """The pending changes that led to a version, or only those after earlier ones."""
         self._bunch()
@@ -231,6 +253,7 @@ class Pending:
     def _bunch(self) -> None:
         """Join the rows that were added one by one into one part."""
         if self._ids:
-            ids = id_array(self._ids)
-            self._parts.append((ids, self._kind.bunched(self._ones)))
+            part = id_array(self._ids), self._kind.bunched(self._ones)
+            # No call between: an interrupt could come after it.
+            self._parts += [part]
             self._ids, self._ones = [], []

@@ -218,8 +218,10 @@ class FolderStore:
     def removed(self, numbers: Rows) -> None:
         """See Store."""
         self._pending.remove(numbers)
-        if self._has_attachments():
-            self._pending.attachments.update(dict.fromkeys(numbers.tolist()))
+
+    def take_back(self) -> None:
+        """See Store."""
+        self._pending.take_back(self.version)
 
     def facts(self) -> dict[str, Any]:
         """See Store."""
@@ -316,7 +318,7 @@ class FolderStore:
         # An interrupt waits: after the transaction its files must stay, and it must be noted.
         with uninterrupted():
             try:
-                old = self.log.checkpoint(manifest, segments, self._pending.attachments)
+                old = self.log.checkpoint(manifest, segments, self._contents())
             except Exception:  # not a second interrupt, which may come after the transaction
                 remove_files(files if ahead is None else [*files, *ahead.files])
                 raise
@@ -383,6 +385,10 @@ class FolderStore:
     def _has_attachments(self) -> bool:
         """Whether rows have attachments."""
         return self.codec.is_kept or self.log.has_contents or bool(self._pending.attachments)
+
+    def _contents(self) -> dict[int, bytes | None]:
+        """The attachments to write by number; None for those to remove."""
+        return self._pending.contents() if self._has_attachments() else {}
 
     def _wait_for_room(self) -> None:
         """Wait, without the lock, until the background jobs are less far behind."""
@@ -456,7 +462,7 @@ class FolderStore:
                 records.append(since.encoded())
         logged = self._commit.logged + len(pending)
         with uninterrupted():  # what is on disk must be noted, or the next commit writes it again
-            sequence = self.log.append(records, pending.attachments)
+            sequence = self.log.append(records, self._contents())
             # On disk from here on: whatever fails below, the commit stands.
             self._committed(self._commit.manifest, sequence, logged)
         if logged >= max(self._retry, self.flush_rows):
