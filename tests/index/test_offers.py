@@ -241,3 +241,12 @@ def test_a_notebook_sees_what_an_index_holds() -> None:
         assert "<tr><th>documents</th><td>1</td></tr>" in html
         assert "&lt;" in html
         assert "<b>" not in html
+
+
+def test_the_next_id_is_above_every_number(make: Any) -> None:
+    index = make()
+    assert index.next_id == 0
+    index.add([1000, 3], ["one two three four", "five six seven eight"])
+    assert index.next_id == 1001
+    index.remove([1000])
+    assert index.next_id == 1001
