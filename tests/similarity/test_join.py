@@ -454,7 +454,7 @@ def test_one_long_choice_of_keys_does_not_end_steps_in_threads() -> None:
     sets = feature_sets([{1, 2, 3}] * 40)
     run = module._Run(sets, np.arange(40), Match(0.8), 16)  # noqa: SLF001
     documents, keys = run._keys_and_sketches(np.arange(40))  # noqa: SLF001
-    fresh = module.KeyIndex(40, 1, None)
+    fresh = [module.KeyIndex(40, 1, None)]
     ways: list[str] = []
     with (
         greedy.GreedySteps(

@@ -187,6 +187,6 @@ def test_there_is_room_for_the_keys_that_are_in_and_those_to_come() -> None:
     index = KeyIndex(10, 1, None)
     for keys in (5000, 70_000):
         index.postings.used[KEYS] = keys
-        index.make_room(keys, lambda: 0)
+        index.make_room(np.arange(keys, dtype=np.uint64), lambda: 0)
         assert len(index.postings.rows) > 2 * keys * ROWS_A_KEY
         assert len(index.postings.folds) >= len(index.postings.rows)

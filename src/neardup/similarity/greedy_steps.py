@@ -3,8 +3,8 @@
 A document is dropped only for one that was kept before it. So all documents of a step can be looked
 up at once among those kept before the step, which do not change during it. A match found there is
 the right one: all others of the step have a lower priority. The rest are matched
-with each other, one after the other, in an index of the step's own, and those kept then go to the
-index of all.
+with each other, group by group, in indexes of the step's own: documents of different groups share
+no key. Those kept then go to the index of all, range by range of its table.
 
 The length of a step, and whether threads do it, changes no result. So both follow the time that
 earlier steps took: threads cost up to half more work, and pay only where there are several and all
@@ -13,6 +13,7 @@ others would wait for one.
 
 from __future__ import annotations
 
+import itertools
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from neardup.kernels.similarity.join_arguments import Condition, Keys, Sets, Walk
-    from neardup.similarity.key_index import KeyIndex
+    from neardup.similarity.key_index import Arena, KeyIndex
 
 __all__ = ["GreedySteps", "Scratch"]
 
@@ -35,6 +36,9 @@ LEAST_SECONDS, MOST_SECONDS = 0.002, 0.008
 
 SLICES_A_THREAD: Final = 4
 """The parts of a step for each thread: several, as some documents take longer than others."""
+
+MOST_AT_ONCE: Final = 4
+"""The most threads that match the documents of a step with each other: these are few."""
 
 MARKS_A_KEY: Final = 16
 """Bits of the marks for each key: one key in this number seems by chance to be in two documents."""
@@ -89,14 +93,15 @@ class GreedySteps:
         sets: The documents.
         condition: When two match.
         index: The index of the documents kept before; written.
-        fresh: An empty index for the documents of a step.
+        fresh: Empty indexes for the documents of a step, one for each thread that matches these
+            with each other.
         scratch: Working memory for `workers` threads.
         workers: Threads that look up at once, while this one waits for them.
     """
 
     def __init__(
-        self, sets: Sets, condition: Condition, index: KeyIndex, fresh: KeyIndex, scratch: Scratch,
-        workers: int,
+        self, sets: Sets, condition: Condition, index: KeyIndex, fresh: list[KeyIndex],
+        scratch: Scratch, workers: int,
     ) -> None:  # fmt: skip
         """Begin with short steps, in one thread."""
         self._sets, self._condition, self._index, self._fresh = sets, condition, index, fresh
@@ -162,23 +167,67 @@ class GreedySteps:
 
     def _step_in_threads(self, documents: Any, keys: Keys, walk: Walk, stop: Any) -> float:
         """Match the documents of a step in threads; returns processor seconds of all of them."""
-        from neardup.kernels.similarity.greedy_step import insert_kept, shared_keys
-        from neardup.kernels.similarity.join_arguments import Keys as Shared
+        seconds = self._look_up(documents, keys, walk, stop)
+        seconds += self._match_with_each_other(documents, keys, walk, stop)
+        return seconds + self._insert(documents, keys, walk)
+
+    def _match_with_each_other(self, documents: Any, keys: Keys, walk: Walk, stop: Any) -> float:
+        """Match those of the documents that are left, in threads; returns seconds of all."""
+        from neardup.kernels.similarity.greedy_step import shared_keys
         from neardup.kernels.similarity.match_documents import match_greedy
 
-        seconds = self._look_up(documents, keys, walk, stop)
         start = time.thread_time()
-        count = int(keys.offsets[-1] - keys.offsets[0])
+        count, groups = int(keys.offsets[-1] - keys.offsets[0]), np.arange(documents.size)
         marks = np.zeros((1 << (MARKS_A_KEY * count // 64).bit_length(), 2), np.uint64)
-        shared = Shared(*shared_keys(documents, keys, walk.match, marks))
-        self._fresh.clear()
-        verified = self._fresh.verified
-        self._fresh.make_room(shared.keys.size, lambda: shared.keys.size)
-        arguments = self._sets, self._condition, shared
-        match_greedy(documents, *arguments, self._fresh.postings, walk, stop)
-        insert_kept(documents, self._sets, self._condition, keys, self._index.postings, walk)
-        self._index.add_verified(self._fresh.verified - verified)
-        return seconds + time.thread_time() - start
+        groups = groups.astype(np.uint32)
+        values, before, offsets = shared_keys(documents, keys, walk.match, marks, groups)
+        counts = np.diff(offsets)
+        thread_of = _in_equal_parts(groups, counts, len(self._fresh))
+        thread_of_key = np.repeat(thread_of, counts)
+
+        def run(own: Walk, fresh: KeyIndex, thread: int) -> tuple[float, int]:
+            start, verified, of_thread = time.thread_time(), fresh.verified, thread_of_key == thread
+            ends = np.append(0, np.cumsum(counts * (thread_of == thread)))
+            some = keys._replace(keys=values[of_thread], before=before[of_thread], offsets=ends)
+            fresh.clear()
+            fresh.make_room(some.keys, lambda: some.keys.size)
+            arguments = documents, self._sets, self._condition, some, fresh.postings
+            match_greedy(*arguments, own._replace(keeps=True, place=0), stop)
+            return time.thread_time() - start, fresh.verified - verified
+
+        # No key is in two groups: a thread with whole groups decides as one with all would.
+        tasks = zip(
+            self._scratch.walks(walk, self._index), self._fresh, itertools.count(), strict=False
+        )
+        running = [self._pool.submit(run, *task) for task in tasks]
+        seconds = time.thread_time() - start
+        done = [each.result() for each in running]
+        self._index.add_verified(sum(verified for _, verified in done))
+        return seconds + sum(seconds for seconds, _ in done)
+
+    def _insert(self, documents: Any, keys: Keys, walk: Walk) -> float:
+        """Put those of the documents that are kept into the index, in threads; returns seconds."""
+        from neardup.kernels.similarity.greedy_step import insert_kept
+        from neardup.kernels.similarity.postings import RANGES
+
+        numbers, first, last = iter(range(RANGES)), int(keys.offsets[0]), int(keys.offsets[-1])
+
+        def run(own: Walk, arena: Arena) -> float:
+            start = time.thread_time()
+            postings = self._index.postings._replace(used=arena.used)
+            arguments = documents, self._sets, self._condition, keys, postings, own
+            for number in numbers:
+                done = first
+                while (done := insert_kept(*arguments, (number, done, arena.end))) < last:
+                    self._index.more_rows(arena)
+            return time.thread_time() - start
+
+        # No key is in two ranges: threads write other slots, and each rows of its own.
+        tasks = zip(self._scratch.walks(walk, self._index), self._index.arenas(), strict=False)
+        running = [self._pool.submit(run, *task) for task in tasks]
+        seconds = sum(each.result() for each in running)
+        self._index.add_inserted()
+        return seconds
 
     def _look_up(self, documents: Any, keys: Keys, walk: Walk, stop: Any) -> float:
         """Match documents with those of the index in threads; returns processor seconds of all."""
@@ -211,3 +260,14 @@ class GreedySteps:
         done = [each.result() for each in running]
         self._index.add_verified(sum(verified for _, verified in done))
         return sum(seconds for seconds, _ in done)
+
+
+def _in_equal_parts(groups: Any, weights: Any, parts: int) -> Any:
+    """The part of each member: groups stay whole, and parts are about of equal weight; int64.
+
+    Example:
+        >>> _in_equal_parts(np.array([0, 1, 0, 3]), np.array([1, 2, 1, 2]), 3).tolist()
+        [0, 1, 0, 2]
+    """
+    before = np.cumsum(np.bincount(groups, weights, groups.size)) - 1
+    return (before * parts // max(1, weights.sum())).clip(0).astype(np.int64)[groups]

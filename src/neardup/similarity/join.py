@@ -20,7 +20,7 @@ from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import ahead, read_ahead, worker_count
 from neardup.similarity.feature_counts import rarity
 from neardup.similarity.feature_sets import FeatureSets, Match, Work, arguments
-from neardup.similarity.greedy_steps import GreedySteps, Scratch
+from neardup.similarity.greedy_steps import MOST_AT_ONCE, GreedySteps, Scratch
 from neardup.similarity.key_choice import rare_keys, sample_keys
 from neardup.similarity.key_index import KeyIndex
 from neardup.similarity.spilled import (
@@ -208,7 +208,8 @@ class _Run:
 
     def match_greedy(self) -> None:
         """Keep or drop all documents chunk by chunk, in threads where these pay."""
-        fresh = KeyIndex(self.walk.match.size, self._entry_words, None)
+        n, threads = self.walk.match.size, min(self._workers, MOST_AT_ONCE)
+        fresh = [KeyIndex(n, self._entry_words, None) for _ in range(threads)]
         arrays = self._sets, self._condition, self._index, fresh, self._scratch
         with GreedySteps(*arrays, self._workers) as steps, ThreadPoolExecutor(1) as matcher:
             for documents, keys, seconds in ahead(self._workers, self._timed_keys, self._parts()):
@@ -320,7 +321,7 @@ class _Run:
         return self._wait_for(matcher, kernel, frozen(documents), *arguments)
 
     def _make_room(self, keys: Keys) -> None:
-        self._index.make_room(keys.keys.size, self._most_keys)
+        self._index.make_room(keys.keys, self._most_keys)
 
     def _wait_for(
         self, matcher: ThreadPoolExecutor, work: Callable[..., Any], *arguments: Any

@@ -43,10 +43,10 @@ class Postings(NamedTuple):
     """The index of the documents so far; the module `postings` draws its rows."""
 
     table: Any  # uint64 (slots, 2): key and first class, 0 in free slots. A power of two, at least
-    # twice as many slots as keys it will hold
+    # twice as many slots as keys it will hold, and of each range more slots than keys
     rows: Any  # uint32 (capacity, COLUMNS), with room for ROWS_A_KEY of each key, and one
     folds: Any  # uint64 (capacity + PADDING, 1 or WIDE_WORDS)
-    used: Any  # int64 (USED,): how many ROWS, SLOTS, KEYS; VERIFIED
+    used: Any  # int64 (USED,): how many ROWS, KEYS, SLOTS of each range; VERIFIED
 
 
 class Walk(NamedTuple):

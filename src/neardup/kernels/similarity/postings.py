@@ -30,8 +30,9 @@ The index is an array of rows, uint32 (rows, COLUMNS), row 0 being none:
 
 `folds`, uint64 (rows + PADDING, 1 or WIDE_WORDS), has the folded sketch of each row of a document;
 folds[0] is that of the current document (threads that look up at once
-have one each behind the padding). `used`, int64 (USED,), counts: ROWS, SLOTS of the table,
-KEYS put in, candidates VERIFIED.
+have one each behind the padding). The table has RANGES, each an open table of its own for the keys
+that are hashed to it, so that threads can fill different ranges at once. `used`, int64 (USED,),
+counts: ROWS, KEYS put in, slots of each range (from SLOTS on), candidates VERIFIED.
 """
 
 from __future__ import annotations
@@ -62,8 +63,11 @@ LATE, FINE, LONG, PART_AT, OCTAVE_AT = 1, 2, 4, 3, 3 + PARTS_LOG2
 a part of an octave, whether it is long; and where the number of that part and the octave begin."""
 FETCHES: Final = 3
 """The number of steps of `fetch_places`."""
-ROWS, SLOTS, KEYS, VERIFIED = range(4)
-USED: Final = 4
+RANGES_LOG2: Final = 2
+RANGES: Final = 1 << RANGES_LOG2
+"""The ranges of a table, a power of two."""
+ROWS, KEYS, SLOTS, VERIFIED = 0, 1, 2, 2 + RANGES
+USED: Final = VERIFIED + 1
 ROWS_A_KEY: Final = 5
 """The most rows of an index for each key that was put in: four in blocks, and one in a ring."""
 
@@ -71,6 +75,9 @@ SECOND_BLOCK, BLOCK_TIMES, LARGEST_BLOCK = 3, 4, 192
 """Sizes of the blocks of a class: the second one's, the factor of each later one, and the largest.
 
 A class that has one of the largest is long."""
+
+MOST_ROWS_A_KEY: Final = 1 + LARGEST_BLOCK
+"""The most rows that one more document under a key takes."""
 
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 _KEY, _HEAD = 0, 1
@@ -209,24 +216,51 @@ def sketch_contained(sketches: Uint64s, x: int, y: int, most: int) -> bool:
 
 
 @inner
+def range_of(key: np.uint64) -> int:
+    """The range of the table that has a key."""
+    return np.int64((key * _SPREAD) >> np.uint64(64 - RANGES_LOG2))
+
+
+@inner
+def _first_slot(key: np.uint64, slots: int) -> int:
+    """The slot in which a key is looked for first, in a table of so many slots."""
+    mixed, size = key * _SPREAD, np.uint64(slots >> RANGES_LOG2)
+    begin = (mixed >> np.uint64(64 - RANGES_LOG2)) * size
+    return np.int64(begin + ((mixed >> np.uint64(20)) & (size - np.uint64(1))))
+
+
+@inner
 def _slot(table: Uint64s, key: np.uint64) -> int:
-    """The slot of `key`, or a free one for it, in an open table; keys are never 0."""
-    mask = np.uint64(len(table) - 1)
-    slot = np.int64((key * _SPREAD) >> np.uint64(20) & mask)
+    """The slot of `key`, or a free one for it, in its range; keys are never 0.
+
+    No range is ever full, see `KeyIndex.make_room`.
+    """
+    slot, mask = _first_slot(key, len(table)), (len(table) >> RANGES_LOG2) - 1
     while table[slot, _KEY] != key and table[slot, _KEY] != np.uint64(0):
-        slot = np.int64(np.uint64(slot + 1) & mask)
+        slot = (slot & ~mask) | ((slot + 1) & mask)
     return slot
 
 
 @inner
-def _key(h: np.uint64) -> Any:
+def stored_key(h: np.uint64) -> Any:
+    """The key in the table for a feature: never 0, which marks free slots."""
     return h if h else _SPREAD
 
 
 @kernel
-def rehash(old: Uint64s, table: Uint64s) -> None:
-    """Move the entries of one index table to a larger, empty one (zeros); O(slots)."""
-    for at in range(len(old)):
+def count_by_range(keys: Uint64s, counts: Int64s) -> None:
+    """Add the number of keys in each range to int64 (RANGES,); O(keys)."""
+    for h in keys:
+        counts[range_of(stored_key(h))] += 1
+
+
+@kernel
+def rehash(old: Uint64s, table: Uint64s, number: int) -> None:
+    """Clear a range of a larger table, and move the entries of one to it; O(slots of a range)."""
+    size, room = len(old) >> RANGES_LOG2, len(table) >> RANGES_LOG2
+    for slot in range(number * room, (number + 1) * room):
+        table[slot, _KEY] = table[slot, _HEAD] = np.uint64(0)
+    for at in range(number * size, (number + 1) * size):
         if old[at, _KEY]:
             slot = _slot(table, old[at, _KEY])
             table[slot, _KEY], table[slot, _HEAD] = old[at, _KEY], old[at, _HEAD]
@@ -235,7 +269,7 @@ def rehash(old: Uint64s, table: Uint64s) -> None:
 @inner
 def first_class(table: Uint64s, h: np.uint64) -> int:
     """The first class under a feature; 0 if there is none."""
-    return np.int64(table[_slot(table, _key(h)), _HEAD])
+    return np.int64(table[_slot(table, stored_key(h)), _HEAD])
 
 
 @inner
@@ -252,27 +286,27 @@ def fetch_block(rows: Uint32s, folds: Uint64s, block: int) -> None:
 def fetch_classes(probe: Probe, keys: Uint64s, postings: Postings) -> None:
     """Prefetch the first class of each key of a document, all at once."""
     table, rows, folds = postings.table, postings.rows, postings.folds
-    mask = np.uint64(len(table) - 1)
     for k in range(probe.first, probe.last):
-        slot = np.int64((_key(keys[k]) * _SPREAD) >> np.uint64(20) & mask)
-        prefetch(table, 2 * slot)
+        prefetch(table, 2 * _first_slot(stored_key(keys[k]), len(table)))
     for k in range(probe.first, probe.last):
         head = first_class(table, keys[k])
         fetch_block(rows, folds, head)
 
 
 @inner
-def fetch_places(fetch: int, probe: Probe, keys: Keys, postings: Postings) -> None:
-    """Prefetch the rows where a document will go under each of its keys: one of FETCHES steps.
+def fetch_places(fetch: int, number: int, probe: Probe, keys: Keys, postings: Postings) -> None:
+    """Prefetch the rows where a document will go under its keys of a range: one of FETCHES steps.
 
     Each step reads what the step before has fetched, so other work belongs between them.
     """
     table, rows, folds = postings.table, postings.rows, postings.folds
-    mask, words = np.uint64(len(table) - 1), np.int64(folds.shape[1])
+    words = np.int64(folds.shape[1])
     for k in range(probe.first, probe.last):
-        key = _key(keys.keys[k])
+        key = stored_key(keys.keys[k])
+        if range_of(key) != number:
+            continue
         if fetch == 0:
-            prefetch(table, 2 * np.int64((key * _SPREAD) >> np.uint64(20) & mask))
+            prefetch(table, 2 * _first_slot(key, len(table)))
             continue
         head = first_class(table, key)
         if fetch == 1:
@@ -462,31 +496,37 @@ def _new_place(rows: Uint32s, head: int, used: Int64s) -> int:
 
 
 @inner
-def insert(probe: Probe, keys: Keys, postings: Postings) -> None:
-    """Put a document under its keys."""
+def insert_under(k: int, probe: Probe, keys: Keys, postings: Postings) -> None:
+    """Put a document under its key number k."""
     table, rows, used = postings.table, postings.rows, postings.used
     folds = postings.folds
-    used[KEYS] += probe.last - probe.first
+    used[KEYS] += 1
+    key = stored_key(keys.keys[k])
+    slot = _slot(table, key)
+    if not table[slot, _KEY]:
+        table[slot, _KEY] = key
+        used[SLOTS + range_of(key)] += 1
+    first = np.int64(table[slot, _HEAD])
+    head, kind = _class_of(rows, first, key, keys.before[k], probe)
+    if not head:
+        head = used[ROWS] + 1
+        used[ROWS] += 2
+        rows[head, KIND], rows[head, CLASS] = kind, first
+        rows[head, COUNT], rows[head, NEXT], rows[head, RINGS] = 0, 0, 0
+        rows[head, LAST] = head
+        table[slot, _HEAD] = head
+    at = _new_place(rows, head, used)
+    rows[at, DOCUMENT], rows[at, BEFORE] = probe.x, keys.before[k]
+    rows[at, SIZE] = probe.size
+    for word in range(folds.shape[1]):
+        folds[at, word] = folds[probe.place, word]
+
+
+@inner
+def insert(probe: Probe, keys: Keys, postings: Postings) -> None:
+    """Put a document under its keys."""
     for k in range(probe.first, probe.last):
-        key = _key(keys.keys[k])
-        slot = _slot(table, key)
-        if not table[slot, _KEY]:
-            table[slot, _KEY] = key
-            used[SLOTS] += 1
-        first = np.int64(table[slot, _HEAD])
-        head, kind = _class_of(rows, first, key, keys.before[k], probe)
-        if not head:
-            head = used[ROWS] + 1
-            used[ROWS] += 2
-            rows[head, KIND], rows[head, CLASS] = kind, first
-            rows[head, COUNT], rows[head, NEXT], rows[head, RINGS] = 0, 0, 0
-            rows[head, LAST] = head
-            table[slot, _HEAD] = head
-        at = _new_place(rows, head, used)
-        rows[at, DOCUMENT], rows[at, BEFORE] = probe.x, keys.before[k]
-        rows[at, SIZE] = probe.size
-        for word in range(folds.shape[1]):
-            folds[at, word] = folds[probe.place, word]
+        insert_under(k, probe, keys, postings)
 
 
 @inner
