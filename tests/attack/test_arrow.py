@@ -178,6 +178,7 @@ def sample(folder: Path, name: str) -> Path:
 
 
 @pytest.mark.timeout(4 * 3600)
+@pytest.mark.filterwarnings("ignore::neardup.DoubtfulResultWarning")  # many bad records
 @pytest.mark.parametrize(
     "name",
     [
@@ -215,6 +216,7 @@ def test_damaged_files_never_end_the_process(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("ignore::neardup.DoubtfulResultWarning")
 def test_flipped_bits_of_a_parquet_footer_never_end_the_process(tmp_path: Path) -> None:
     table = pa.table({"text": [f"text {i}" for i in range(40)], "id": [str(i) for i in range(40)]})
     path = tmp_path / "in.parquet"
