@@ -43,7 +43,7 @@ LEAST_OF_THREE = 0.3
 MOST_PAIRS = 20_000_000
 FEWER_PAIRS = 8
 """Pairs are counted for an eighth of the documents."""
-WORST = (("logs", 0.5), ("scripts", 0.5), ("code", 0.5))
+WORST = (("templates", 0.5), ("revisions", 0.5), ("code", 0.5))
 """The series of which one thing is changed at a time."""
 MEASURES = ("cosine", "containment")
 OTHER_WAYS = ("components", "index", "file", "calibrate", "report", "sail")
