@@ -4,8 +4,9 @@ A series is one process. It begins with a 64th of the most documents of the shap
 as many each time, until a run takes a minute of the processor (`NEARDUP_BENCH_SECONDS`). "value" is
 the power by which these seconds grew over the last three doublings: 1 is linear. "highest" is the
 largest power of one doubling that took `LEAST_SECONDS` or more; "n", "seconds" and "found"
-(documents dropped, or pairs) are those of each size. A run under 0.3 s counts with the least of
-three.
+(documents dropped, or pairs) are those of each size. "system" are those of "seconds" that the
+system took, mostly to provide memory, and "alone" is the power without them. A run under 0.3 s
+counts with the least of three.
 
 Ways, by the default recipe: greedy (`dedup` of texts in a list), components, pairs (`similar_pairs`
 without its table; ends where there are too many), index (each text is added and asked for). Whole
@@ -20,9 +21,8 @@ import json
 import math
 import os
 import tempfile
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness import growing_texts
 from harness.model import OURS, OURS_SPARK, Measurement, Row
@@ -40,6 +40,7 @@ FEWER = {"code": 256_000, "articles": 16_000}
 MOST_SECONDS = float(os.environ.get("NEARDUP_BENCH_SECONDS", "60"))
 LEAST_SECONDS = 0.2
 LEAST_OF_THREE = 0.3
+LEAST_ALONE = 0.001
 MOST_PAIRS = 20_000_000
 FEWER_PAIRS = 8
 """Pairs are counted for an eighth of the documents."""
@@ -48,6 +49,19 @@ WORST = (("templates", 0.5), ("revisions", 0.5), ("code", 0.5))
 MEASURES = ("cosine", "containment")
 OTHER_WAYS = ("components", "index", "file", "calibrate", "report", "sail")
 HUGE, HUGE_SHAPES = 10_000_000, ("titles", "records")
+
+
+class Run(NamedTuple):
+    """Processor seconds of a run, those of them that the system took, and what was found."""
+
+    seconds: float
+    system: float
+    found: int = 0
+    peak_gib: float = 0.0
+    """Of a whole command."""
+
+
+NOTHING = Run(0.0, 0.0)
 
 
 def rows(quick: bool) -> list[Row]:
@@ -62,7 +76,7 @@ def rows(quick: bool) -> list[Row]:
         same: dict[str, Any] = {"shape": shape, "similarity": similarity}
         found += [_row(quick, **same, way="greedy", measure=measure) for measure in MEASURES]
         found += [_row(quick, **same, way=way) for way in OTHER_WAYS[: 3 if quick else None]]
-    huge: dict[str, Any] = {"similarity": 0.8, "way": "file", "most": HUGE, "doublings": 1}
+    huge: dict[str, Any] = {"similarity": 0.8, "way": "file", "most": HUGE, "doublings": 3}
     return found + [_row(quick, shape=shape, **huge) for shape in (() if quick else HUGE_SHAPES)]
 
 
@@ -90,25 +104,32 @@ def series(
     sizes = [most >> (doublings - step) for step in range(doublings + 1)]
     with tempfile.TemporaryDirectory() as folder:
         run = _run_of(way, similarity, measure, Path(folder))
-        start = run(growing_texts.make(shape, 10))[0] if way in FILE_WAYS else 0.0
-        seconds: list[float] = []
-        found: list[int] = []
+        start = run(growing_texts.make(shape, 10)) if way in FILE_WAYS else NOTHING
+        runs: list[Run] = []
         every: list[str] = []
         if way not in FILE_WAYS:
             run(growing_texts.make(shape, min(sizes[0], 500)))
         for n in sizes:
             growing_texts.extend(every, shape, n)
             texts = every[:n]
-            took, count = run(texts)
-            for _ in range(2 if took < LEAST_OF_THREE else 0):
-                took = min(took, run(texts)[0])
-            seconds.append(took - start)
-            found.append(count)
-            if took > MOST_SECONDS or (way == "pairs" and 4 * count > MOST_PAIRS):
+            took = run(texts)
+            for _ in range(2 if took.seconds < LEAST_OF_THREE else 0):
+                took = min(took, run(texts))
+            runs.append(took)
+            if took.seconds > MOST_SECONDS or (way == "pairs" and 4 * took.found > MOST_PAIRS):
                 break
-    return {"n": sizes[: len(seconds)], "seconds": seconds, "found": found, "start": start} | (
-        powers(seconds)
-    )
+    seconds = [each.seconds - start.seconds for each in runs]
+    system = [each.system - start.system for each in runs]
+    alone = [max(a - b, LEAST_ALONE) for a, b in zip(seconds, system, strict=True)]
+    return powers(seconds) | {
+        "n": sizes[: len(runs)],
+        "seconds": seconds,
+        "system": system,
+        "alone": powers(alone)["value"],
+        "found": [each.found for each in runs],
+        "start": start.seconds,
+        "peak_gib": [each.peak_gib for each in runs],
+    }
 
 
 def powers(seconds: list[float]) -> dict[str, float]:
@@ -125,16 +146,16 @@ def powers(seconds: list[float]) -> dict[str, float]:
     return {"value": value, "highest": max(each, default=value)}
 
 
-def _run_of(
-    way: str, similarity: float, measure: str, folder: Path
-) -> Callable[[list[str]], tuple[float, int]]:
-    """A function of texts that returns processor seconds and what was found."""
+def _run_of(way: str, similarity: float, measure: str, folder: Path) -> Callable[[list[str]], Run]:
+    """A function of texts that runs once."""
     if way in FILE_WAYS:
         return lambda texts: _command(texts, similarity, way, folder)
     return lambda texts: _in_process(texts, similarity, way, measure)
 
 
-def _in_process(texts: list[str], similarity: float, way: str, measure: str) -> tuple[float, int]:
+def _in_process(texts: list[str], similarity: float, way: str, measure: str) -> Run:
+    from resource import RUSAGE_SELF, getrusage
+
     import neardup as nd
 
     options: dict[str, Any] = {
@@ -142,7 +163,7 @@ def _in_process(texts: list[str], similarity: float, way: str, measure: str) -> 
         "measure": measure,
         "recipe": nd.Recipe(),
     }
-    begun = time.process_time()
+    begun = getrusage(RUSAGE_SELF)
     if way == "pairs":
         found = _pairs(texts, **options)
     elif way == "index":
@@ -151,7 +172,9 @@ def _in_process(texts: list[str], similarity: float, way: str, measure: str) -> 
         found = index.query_batch(texts).num_rows
     else:
         found = nd.dedup(texts, policy=way, **options).duplicates.num_rows
-    return time.process_time() - begun, found
+    ended = getrusage(RUSAGE_SELF)
+    system = ended.ru_stime - begun.ru_stime
+    return Run(ended.ru_utime - begun.ru_utime + system, system, found)
 
 
 def _pairs(texts: list[str], similarity: float, measure: str, recipe: Any) -> int:
@@ -168,7 +191,7 @@ def _pairs(texts: list[str], similarity: float, measure: str, recipe: Any) -> in
 
 
 FILE_WAYS = {
-    "file": ("dedup", "-o", "{folder}/kept.jsonl", "-s", "{similarity}"),
+    "file": ("dedup", "-o", "{folder}/kept.jsonl", "-s", "{similarity}", "--memory", "6G"),
     "report": (
         "dedup", "-o", "{folder}/kept.jsonl", "-s", "{similarity}",
         "--report", "{folder}/report.html",
@@ -181,7 +204,7 @@ FILE_WAYS = {
 """The command of each way on a file, after its name and before the input."""
 
 
-def _command(texts: list[str], similarity: float, way: str, folder: Path) -> tuple[float, int]:
+def _command(texts: list[str], similarity: float, way: str, folder: Path) -> Run:
     """A whole command: processor seconds of all its processes; nothing is counted."""
     import shutil
 
@@ -194,4 +217,5 @@ def _command(texts: list[str], similarity: float, way: str, folder: Path) -> tup
     (folder / "kept.jsonl").unlink(missing_ok=True)
     (folder / "report.html").unlink(missing_ok=True)
     words = [word.format(folder=folder, similarity=similarity) for word in FILE_WAYS[way]]
-    return float(timed([program(), words[0], str(given), *words[1:]])["cpu_seconds"]), 0
+    took = timed([program(), words[0], str(given), *words[1:]])
+    return Run(took["cpu_seconds"], took["system_seconds"], peak_gib=took["peak_gib"])

@@ -25,8 +25,9 @@ def timed(command: list[str], environment: dict[str, str] | None = None) -> dict
     this process alone, is looked at every 20 ms where the system is Linux.
 
     Returns:
-        seconds, cpu_seconds (of all its processes), peak_gib, own_gib (without pages of files; 0
-        where it is not told), printed (its standard output).
+        seconds, cpu_seconds (of all its processes), system_seconds (those of them that the system
+        took), peak_gib, own_gib (without pages of files; 0 where it is not told), printed (its
+        standard output).
 
     Raises:
         RuntimeError: With the end of its error output, if it fails.
@@ -50,6 +51,7 @@ def timed(command: list[str], environment: dict[str, str] | None = None) -> dict
     return {
         "seconds": seconds,
         "cpu_seconds": usage.ru_utime + usage.ru_stime,
+        "system_seconds": usage.ru_stime,
         "peak_gib": usage.ru_maxrss / scale,
         "own_gib": own / 2**20,
         "printed": text,
