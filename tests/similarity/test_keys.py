@@ -12,12 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from neardup.kernels.similarity.join_arguments import Rarity
 from neardup.kernels.similarity.postings import KEYS, ROWS_A_KEY
+from neardup.kernels.similarity.rare_keys import MOST
 from neardup.similarity import greedy_steps as greedy
 from neardup.similarity import sketches
-from neardup.similarity.feature_sets import Match, Work
+from neardup.similarity.feature_counts import rarity
+from neardup.similarity.feature_sets import Match, Work, arguments
 from neardup.similarity.join import nearest_before, similar_components, similar_greedy
-from neardup.similarity.key_choice import KeySample
+from neardup.similarity.key_choice import KeySample, rare_keys, sample_keys
 from neardup.similarity.key_index import KeyIndex
 from neardup.similarity.sketches import entry_words, sketch_words
 from neardup.similarity.spilled import Spill
@@ -161,10 +164,36 @@ def test_pages_that_share_a_footer_are_looked_at_for_what_else_they_share(common
         assert work.candidates < 200  # a rare feature may share the cell of a common one
 
 
+def test_long_documents_among_many_short_ones_are_told_apart_by_sketches() -> None:
+    """Strangers with common keys, which a sketch of 256 bits does not tell apart at 0.5."""
+    draw = random.Random(4)
+    words = [draw.getrandbits(64) for _ in range(3_000)]
+    documents = [set(draw.sample(words, 200)) for _ in range(300)]
+    documents += [{draw.getrandbits(64) for _ in range(20)} for _ in range(1_000)]
+    work = Work()
+    kept_of = similar_greedy(feature_sets(documents), np.arange(1_300), Match(0.5), work=work)[0]
+    assert kept_of.tolist() == list(range(1_300))
+    assert work.candidates < 300 * 299 / 2 / 20
+
+
+def test_a_sample_has_documents_of_each_kind_where_kinds_take_turns() -> None:
+    footer = set(range(1, 31))
+    documents = [footer | {100 + row} if row % 2 else {100 + row} for row in range(4_096)]
+    spread = 0x9E3779B97F4A7C15
+    sets = feature_sets([{x * spread % 2**64 for x in each} for each in documents])
+    match = Match(0.5)
+    arrays, condition = arguments(sets, match)
+    alone = Rarity(*rarity(sets, 1), MOST)
+    sample = sample_keys(np.arange(4_096), arrays, alone, condition, match)
+    own = rare_keys(np.array([1]), arrays, alone, condition).keys.size
+    assert 0.4 < sample.entries[MOST] / own / sample.drawn < 0.6
+
+
 def test_a_sketch_is_as_long_as_documents_and_threshold_ask_for_and_memory_allows() -> None:
     short, long = np.full(100, 40), np.full(100, 1000)
     words = [sketch_words(sizes, Match(0.8), 1 << 30) for sizes in (short, long)]
     assert words == [4, 16]
+    assert sketch_words(np.repeat([20, 200], [100, 30]), Match(0.5), 1 << 30) == 8
     assert sketch_words(long, Match(0.3), 1 << 30) == 128
     assert sketch_words(long, Match(0.3), 100 * 8 * 40) == 32
     assert sketch_words(long, Match(0.9, "containment"), 1 << 30) == 16

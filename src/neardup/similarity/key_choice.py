@@ -7,6 +7,7 @@ features are common: none, where documents seldom share a key; all, where no fea
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +24,8 @@ __all__ = ["KeySample", "keys_of_part", "rare_keys", "sample_keys"]
 
 SAMPLE: Final = 1024
 LEAST_DOCUMENTS: Final = 64
+GOLDEN: Final = (math.sqrt(5) - 1) / 2
+"""Its multiples, less their whole parts, are spread evenly however many are taken."""
 KEYS_A_PAIR: Final = 1.5
 """The looks by rare keys that cost as much as one look by the common key. More than one, since the
 position of a rare key excludes some pairs and the common key excludes none."""
@@ -119,8 +122,7 @@ def sample_keys(
     from neardup.kernels.similarity.rare_keys import MOST
 
     is_enough = documents.size >= LEAST_DOCUMENTS
-    sample = documents[:: -(-documents.size // SAMPLE)] if is_enough else documents[:0]
-    sample = np.ascontiguousarray(sample)
+    sample = documents[_drawn(documents.size)] if is_enough else documents[:0]
     keys = rare_keys(sample, sets, rarity, condition)
     sizes = sets.offsets[sample + 1] - sets.offsets[sample]
     most_before = np.repeat(sizes - match.least_shared(sizes, sizes), np.diff(keys.offsets))
@@ -139,6 +141,17 @@ def sample_keys(
     having[0], late[0] = np.count_nonzero(sizes), 0
     common = (having * (having - 1) - late * (late - 1)) / 2
     return KeySample(sample.size, documents.size, entries + having, rare, common)
+
+
+def _drawn(n: int) -> Any:
+    """The places of up to SAMPLE of n documents, one in each stretch of equal length.
+
+    The place in a stretch varies: at equal distances all would be of one kind where kinds of
+    documents take turns.
+    """
+    count = min(n, SAMPLE)
+    within = np.arange(count) * GOLDEN % 1.0
+    return ((np.arange(count) + within) * n / count).astype(np.int64)
 
 
 def _highest(ranks: Any, offsets: Any) -> Any:

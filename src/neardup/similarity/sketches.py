@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from neardup.kernels.similarity.postings import LEAST_SKETCH_WORDS, WORDS_AT_ONCE
+from neardup.kernels.similarity.postings import LEAST_SKETCH_WORDS
 from neardup.kernels.similarity.wide import WIDE_WORDS
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ LEAST_LOOKS: Final = 20
 
 
 def sketch_words(sizes: Any, match: Match, most_bytes: int) -> int:
-    """The number of 64-bit words in a sketch: LEAST_SKETCH_WORDS, or a power of two from 16 up.
+    """The number of 64-bit words in a sketch: LEAST_SKETCH_WORDS, or a larger power of two.
 
     As many as tell documents that share half of what is needed from similar ones, at the size of
     the documents that most features are in; fewer where they would take too much memory.
@@ -51,7 +51,7 @@ def sketch_words(sizes: Any, match: Match, most_bytes: int) -> int:
     if not match.kind.bounds_sizes:
         deviations = _missing_deviations
     while deviations(64 * words, size, needed) <= DEVIATIONS:
-        longer = max(2 * words, WORDS_AT_ONCE)
+        longer = 2 * words
         if longer > most:
             break
         words = longer

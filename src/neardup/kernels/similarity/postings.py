@@ -84,7 +84,7 @@ _KEY, _HEAD = 0, 1
 _ONE_WORD: Final = (0,)
 
 LEAST_SKETCH_WORDS: Final = 4
-WORDS_AT_ONCE: Final = 16
+WORDS_AT_ONCE: Final = 8
 """A sketch of more words has a multiple of these; after each group, enough bits may differ."""
 
 
