@@ -227,9 +227,10 @@ def test_a_damaged_or_older_index_is_written_anew(site: Path, tmp_path: Path) ->
         assert output_of(run(site, tmp_path / "home")) == FOUND
 
 
-def test_an_edit_of_what_a_kernel_calls_is_seen(site: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["jit.py", "linked.py", "passes.py"])
+def test_an_edit_of_what_compiles_a_kernel_is_seen(site: Path, tmp_path: Path, name: str) -> None:
     output_of(run(site, tmp_path / "home"))
-    called = site / "neardup" / "kernels" / "jit.py"
+    called = site / "neardup" / "kernels" / name
     called.write_text(called.read_text() + "\n# edited\n")
     assert output_of(run(site, tmp_path / "home")) == COMPILED
     assert len(list((site / "neardup/kernels/__pycache__").glob("forest.find_root-*.nbi"))) == 1

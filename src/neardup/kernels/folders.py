@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["KERNELS", "file_name", "folders", "hold_kernels"]
 
 KERNELS: Final = Path(__file__).parent
-_IMPORTED: Final = re.compile(r"^(?:from|import) neardup\.kernels\.([\w.]+)", re.MULTILINE)
+_IMPORTED: Final = re.compile(r"^ *(?:from|import) neardup\.kernels\.([\w.]+)", re.MULTILINE)
+"""Within functions too: `jit` imports there what compiles."""
 _COMMON: Final = "features.tokenise"
 """A module of kernels that all commands over texts compile."""
 
