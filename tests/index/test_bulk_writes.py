@@ -113,11 +113,11 @@ def once(patch: pytest.MonkeyPatch, owner: Any, name: str, hook: Callable[[], No
 
 
 def anybody_may_write(index: Any) -> bool:
-    """Whether the lock of the writer is free, for another thread."""
+    """Whether another thread gets the lock of the writer, which jobs hold for moments only."""
     lock = index._lock  # noqa: SLF001
 
     def is_free() -> bool:
-        return lock.acquire(blocking=False) and lock.release() is None
+        return lock.acquire(timeout=10) and lock.release() is None
 
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(is_free).result()
