@@ -133,7 +133,7 @@ def test_ids_and_texts_may_have_the_documented_lengths() -> None:
 def test_the_guide_names_the_limits() -> None:
     guide, limits = (ROOT / "docs/guide/serve.md").read_text("utf8"), Limits()
     for row in (
-        f"| a body or a line | {limits.body_bytes / 2**20:g} MiB |",
+        f"| a body or a line, an Arrow stream unpacked | {limits.body_bytes / 2**20:g} MiB |",
         f"| a text | {limits.text_characters:,} characters |",
         f"| an id | {limits.id_characters:,} characters |",
         f"| {limits.queue_rows:,} documents or {limits.queue_bytes / 2**20:g} MiB;",

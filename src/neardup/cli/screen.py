@@ -184,7 +184,7 @@ def _compiled() -> int:
 
     Where it only reads them from the cache, however slowly, there is nothing to tell.
     """
-    if "numba" not in sys.modules:
+    if has_plain_kernels():
         return 0
     return sum(
         sum(kernel.stats.cache_misses.values())
