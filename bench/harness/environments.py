@@ -19,7 +19,15 @@ PEERS = {
     "datasketch": ("datasketch==2.0.0", "numpy", "orjson"),
     # A text is hashed as such, which later versions of xxhash refuse.
     "datatrove": (
-        *("datatrove==0.10.1", "spacy==3.8.18", "regex", "ftfy", "xxhash==3.5.0", "numpy"),
+        *(
+            "datatrove==0.10.1",
+            "spacy==3.8.18",
+            "regex",
+            "ftfy",
+            "tokenizers",
+            "xxhash==3.5.0",
+            "numpy",
+        ),
         "orjson",
     ),
     "faiss": ("faiss-cpu==1.15.1", "numpy", "rensa==0.5.0", "orjson"),
