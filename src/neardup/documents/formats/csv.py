@@ -111,14 +111,14 @@ class CsvSource(TextSource):
         fields, nbytes = records.fields(self.delimiter), min(options.batch_bytes, PART_BYTES)
         while (block := lines.block(nbytes)) or lines.is_long:
             end, part = lines.offset + max(1, len(block)), list[tuple[int, Fields]]()
-            found = None
+            stretch = None
             if CsvSource.plainly_parsed > _KERNEL_PAYS and len(block) <= options.record_bytes:
-                found = fields.find(block)
-            if found is None:
+                stretch = fields.find(block)
+            if stretch is None:
                 CsvSource.plainly_parsed += len(block)
             else:
-                part.append((lines.number + 1, found))
-                lines.skip(int(found.lengths.sum()), found.lines)
+                part.append((lines.number + 1, stretch))
+                lines.skip(int(stretch.lengths.sum()), stretch.lines)
             if lines.offset < end:
                 part.append((lines.number + 1, records.read(lines, end - lines.offset)))
             yield part

@@ -296,7 +296,7 @@ class FolderStore:
             ahead: A job that has written most of them.
         """
         self._wait(self._flush)
-        files: list[Path] = []
+        files: list[Path] = [] if ahead is None else [*ahead.files]
         try:
             version, before = self.version.flushed(), self._commit.manifest
             if ahead is not None:
@@ -313,14 +313,14 @@ class FolderStore:
                 self._commit.sequence, clock,
             )  # fmt: skip
         except BaseException:
-            remove_files(files if ahead is None else [*files, *ahead.files])
+            remove_files(files)
             raise
         # An interrupt waits: after the transaction its files must stay, and it must be noted.
         with uninterrupted():
             try:
                 old = self.log.checkpoint(manifest, segments, self._contents())
             except Exception:  # not a second interrupt, which may come after the transaction
-                remove_files(files if ahead is None else [*files, *ahead.files])
+                remove_files(files)
                 raise
             marked = tuple(segment.written() for segment in segments)
             self.version = replace(version, segments=marked, clock=clock)
