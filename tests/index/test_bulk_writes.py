@@ -158,6 +158,7 @@ def test_what_others_write_while_ids_are_looked_up_comes_before_an_addition(
 @given(before=writes, meanwhile=writes)
 @example(before=[], meanwhile=[("add", 99)])
 @example(before=[], meanwhile=[("remove", 5)])
+@example(before=[], meanwhile=[("add", 20), ("add many", 0)])
 def test_what_others_write_while_a_commit_writes_files_or_makes_its_record_is_not_lost(
     kind: str, rows: int, step: tuple[type, str], before: list[Any], meanwhile: list[Any]
 ) -> None:
@@ -175,6 +176,10 @@ def test_what_others_write_while_a_commit_writes_files_or_makes_its_record_is_no
 
         once(patch, *step, others)
         life.commit()
+        folder = life.index._folder  # noqa: SLF001
+        with folder.lock:  # a later file of a number that is taken would replace this one
+            taken = [int(each.stem[len("segment-") :]) for each in folder.path.glob("segment-*")]
+            assert max(taken, default=-1) < folder._next_file  # noqa: SLF001
         life.agrees()
         quiet(life.index)
         life.agrees()

@@ -237,14 +237,14 @@ def in_files(
     Raises:
         FileError: If one cannot be written.
     """
-    stored, few = [], FLUSH_ROWS[kind.name]
+    stored, few, numbers = [], FLUSH_ROWS[kind.name], itertools.count(number)
     for is_small, run in itertools.groupby(segments, lambda x: x.file is None and len(x) < few):
         group = [*run]
         stored += [kind.merge(group, store.path)] if is_small and len(group) > 1 else group
     for at, segment in enumerate(stored):
         if segment.file is not None:
             continue
-        path = store.file(f"segment-{number + len(files)}.nds")
+        path = store.file(f"segment-{next(numbers)}.nds")
         files.append(path)
         kind.write(segment, path)
         dead = segment.dead if segment.removed else None
