@@ -618,6 +618,32 @@ def test_any_sequence_of_calls(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     )
 
 
+def test_ids_of_any_width_are_looked_up(kind: Kind) -> None:
+    """A narrow one was read beyond its end."""
+    index = kind.make(0)
+    index.add(range(1000, 0, -1), range(1000))
+    for type_ in (np.int8, np.uint16, np.int32, np.uint64):
+        assert type_(7) in index
+        assert index.number(type_(7)) == index.number(7) == 993
+    kind.end(index)
+
+
+@pytest.mark.parametrize("bits", [8, 70])
+def test_one_fingerprint_has_no_bit_beyond_those_of_the_index(kind: Kind, bits: int) -> None:
+    """As many have none: what tables of blocks find would not be what a scan finds."""
+    index, width = kind.make(0, bits=bits), -(-bits // 64)
+    most = np.full(width, 2**64 - 1, np.uint64)
+    most[-1] = 2 ** (bits % 64) - 1
+    index.add("most", most)
+    more = most.copy()
+    more[-1] = 2 ** (bits % 64)
+    for call in (lambda one: index.add("more", one), index.query, index.nearest):
+        with pytest.raises(nd.UsageError, match="bits set beyond"):
+            call(more)
+    assert list(index) == [("most", 2**bits - 1)]
+    kind.end(index)
+
+
 STORES: dict[str, Any] = {"memory": MemoryStore, "durable": FolderStore}
 """The store of each of KINDS."""
 

@@ -148,3 +148,12 @@ def test_one_document_is_prepared_with_its_payload(payload: Any) -> None:
     index = nd.Index(distance=3)
     assert index.offer_many(index.prepare("a", 5, payloads=payload))[0].state == "new"
     assert index.payload("a") == payload
+
+
+def test_ids_of_numpy_are_stored_as_whole_numbers_beside_a_bad_document() -> None:
+    index = nd.Index(distance=1)
+    ready = index.prepare(np.array([1, 2, 3], np.int32), [5, "bad", 7 << 20], bad="report")
+    assert list(map(type, ready.ids)) == [int, np.int32, int]
+    assert list(ready.problems) == [1]
+    index.add_new(ready)
+    assert [type(identity) for identity, _ in index.query(5)] == [int]

@@ -316,7 +316,7 @@ class IdColumns:
                 data = np.frombuffer(identity.encode(), np.uint8)
                 offsets = frozen(np.array([0, len(data)]))
             else:
-                data, offsets = frozen(np.array([identity])).view(np.uint8), _NO_OFFSETS
+                data, offsets = frozen(np.array([identity], np.int64)).view(np.uint8), _NO_OFFSETS
             rows = self._look_up(data, offsets, 1)[:, 0].tolist()
             places += zip(self._places.tolist(), rows, strict=True)
         return [(at, row) for at, row in places if row >= 0]

@@ -84,6 +84,11 @@ def one_fingerprint(value: Any, settings: DistanceSettings) -> Code | None:
                 f"the fingerprint is {value.dtype} of shape {value.shape}: use an int or"
                 f" uint64 ({settings.width},)"
             )
+        top = settings.bits % 64
+        if top and int(value[-1]) >> top:
+            raise UsageError(
+                f"a fingerprint has bits set beyond bits = {settings.bits}: clear them"
+            )
         return value.copy()
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         raise UsageError(f"a fingerprint is {type(value).__name__}: {value!r:.60}: use an int")

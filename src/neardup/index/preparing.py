@@ -89,7 +89,7 @@ class Preparer:
 
     def _row_by_row(self, columns: list[Any], id_kind: str | None) -> Prepared:
         """Each document prepared alone."""
-        names, documents, contents, payloads = columns
+        names, documents, contents, payloads = [*columns[0]], *columns[1:]
         good, rows, problems = list[Prepared](), list[int](), dict[int, str]()
         for row, (name, document) in enumerate(zip(names, documents, strict=True)):
             content = contents and [contents[row]]
@@ -100,7 +100,7 @@ class Preparer:
             except (UsageError, DataError) as error:
                 problems[row] = str(error)
                 continue
-            id_kind = part.id_kind
+            id_kind, names[row] = part.id_kind, part.ids[0]  # as it is stored
             good.append(part)
             rows.append(row)
         none = no_ids(ID_KINDS[id_kind or "str"], 0)
