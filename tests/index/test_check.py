@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import neardup as nd
-from neardup.index.durable.log_store import LogStore
+from neardup.index.durable.log_reading import Reading
 from stories import durable
 
 if TYPE_CHECKING:
@@ -78,8 +78,25 @@ def test_a_sound_index_has_no_problem(index: nd.DurableIndex) -> None:
 def test_rows_that_contradict_each_other_are_named(
     problem: str, index: nd.DurableIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = LogStore.changes
-    monkeypatch.setattr(LogStore, "changes", lambda *given: WRONG[problem](read(*given)))
+    read = Reading.changes
+    monkeypatch.setattr(Reading, "changes", lambda *given: WRONG[problem](read(*given)))
     problems = index.check()
     assert sum(problem in each for each in problems) == 1, problems
     assert all(str(index.path) in each and "\n" not in each for each in problems)
+
+
+def test_a_commit_during_the_check_is_no_damage(
+    index: nd.DurableIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Reading.changes
+
+    def changes(*given: Any) -> Changes:
+        result = read(*given)
+        monkeypatch.undo()
+        index.add(30, TEXTS[30])
+        index.commit()
+        return result
+
+    monkeypatch.setattr(Reading, "changes", changes)
+    assert index.check() == []
+    assert 30 in index

@@ -58,38 +58,40 @@ def verify_folder(path: Path) -> None:
 
 
 def _check_store(store: LogStore) -> list[str]:
-    problems = []
+    contents = None
     while True:
-        changes = store.changes(-1, 0)
-        manifest = changes.manifest
-        if manifest is None:
-            raise AssertionError
-        faults, files = _check_files(store, manifest)
-        if files is not None or store.transaction == changes.transaction:
-            break  # else a checkpoint came between and removed a file
-    problems += faults
-    if files is not None and not problems:
-        problems += _check_rows(store, manifest, files, changes)
+        with contextlib.closing(store.pin()) as reading:
+            changes = reading.changes(-1, 0)
+            manifest = changes.manifest
+            if manifest is None:
+                raise AssertionError
+            files, problems, is_complete = _opened(store, manifest)
+            if is_complete or store.transaction == changes.transaction:
+                if not problems:  # of the same commit as the rows, whatever a writer does
+                    contents = reading.check_contents()
+                break  # else a checkpoint came between and removed a file
+    for file, entry in files:
+        problems += _check_file(file, entry)
+    if contents is not None and not problems:
+        problems += _check_rows(store, manifest, [file for file, _ in files], changes, contents)
     return problems
 
 
-def _check_files(store: LogStore, manifest: Manifest) -> tuple[list[str], list[SegmentFile] | None]:
-    """Problems of the files; and the files, or None if one is missing."""
-    problems, files, complete = [], [], True
+def _opened(
+    store: LogStore, manifest: Manifest
+) -> tuple[list[tuple[SegmentFile, FileEntry]], list[str], bool]:
+    """The files that can be opened, the problems of others, and whether none is missing."""
+    files, problems, is_complete = [], [], True
     for entry in manifest.files:
         path = store.file(entry.name)
         try:
-            file = SegmentFile(path)
+            files.append((SegmentFile(path), entry))
         except FileNotFoundError:
             problems.append(f"{path} is missing, but the index names it: {REMEDY}")
-            complete = False
-            continue
+            is_complete = False
         except NeardupError as error:
             problems.append(str(error))
-            continue
-        files.append(file)
-        problems += _check_file(file, entry)
-    return problems, files if complete else None
+    return files, problems, is_complete
 
 
 def _check_file(file: SegmentFile, entry: FileEntry) -> list[str]:
@@ -109,8 +111,9 @@ def _check_file(file: SegmentFile, entry: FileEntry) -> list[str]:
 
 
 def _check_rows(
-    store: LogStore, manifest: Manifest, files: list[SegmentFile], changes: Changes
-) -> list[str]:
+    store: LogStore, manifest: Manifest, files: list[SegmentFile], changes: Changes,
+    contents: tuple[Rows, list[str]],
+) -> list[str]:  # fmt: skip
     """Check that numbers ascend, ids are different and each content has a row."""
     problems = []
     ends = [number for entry in manifest.files for number in (entry.first, entry.last + 1)]
@@ -126,17 +129,11 @@ def _check_rows(
     numbers, ids = _living(files, changes)
     if len(ids) and IdColumn(ids).repeated() is not None:
         problems.append(f"{store.path}: an id is stored twice: {REMEDY}")
-    return problems + _check_contents(store, numbers)
-
-
-def _check_contents(store: LogStore, numbers: Rows) -> list[str]:
-    """Check that contents are as they were written, and that each has a document."""
-    with contextlib.closing(store.pin()) as reading:
-        kept, problems = reading.check_contents()
+    kept, faults = contents
     stray = np.setdiff1d(kept, numbers, assume_unique=True)
     if len(stray):
-        problems.append(f"{len(stray):,} contents belong to no document")
-    return [f"{store.path}: {each}: {REMEDY}" for each in problems]
+        faults = [*faults, f"{len(stray):,} contents belong to no document"]
+    return problems + [f"{store.path}: {each}: {REMEDY}" for each in faults]
 
 
 def _living(files: list[SegmentFile], changes: Changes) -> tuple[Rows, Any]:
