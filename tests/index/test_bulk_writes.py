@@ -208,6 +208,33 @@ def test_closing_while_a_large_commit_writes_leaves_no_file_behind(
         assert {each.name for each in reader.path.glob("segment-*")} == named
 
 
+class Closing(list[Any]):
+    """Jobs of large commits; another thread closes the index before the first is struck off."""
+
+    def __init__(self, index: nd.DurableIndex) -> None:
+        super().__init__()
+        self.index = index
+
+    def remove(self, job: Any) -> None:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(self.index.close).result()
+        super().remove(job)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_closing_when_a_large_commit_is_done_keeps_its_files(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life = Life(kind, monkeypatch)
+    life.add(list(range(60)))
+    life.index._folder._ahead = Closing(life.index)  # noqa: SLF001
+    life.commit()
+    assert life.index.closed
+    with nd.DurableIndex.open(life.index.path) as again:
+        life.agrees(again)
+        assert again.check() == []
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_large_commit_that_fails_may_be_tried_again(
     kind: str, monkeypatch: pytest.MonkeyPatch

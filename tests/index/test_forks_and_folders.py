@@ -122,6 +122,36 @@ def test_a_child_opens_the_index_that_its_parent_has_open(tmp_path: Path) -> Non
     run(code, tmp_path / "index")
 
 
+@pytest.mark.parametrize("call", ["index.commit()", "index.compact()", "index.close()"])
+def test_a_child_writes_no_file_beside_its_parent(call: str, tmp_path: Path) -> None:
+    """Its files had the names of those that the parent wrote next, and it removed them again."""
+    code = """
+        import os, sys
+        import neardup as nd
+        from neardup.index.durable import folder_store
+        folder_store.FLUSH_ROWS["distance"] = 40
+        index = nd.DurableIndex.open(sys.argv[1])
+        index.add(range(100), range(100))
+        go = os.pipe()
+        process = os.fork()
+        if process == 0:
+            os.read(go[0], 1)
+            try:
+                CALL
+            except nd.errors.UsageError:
+                os._exit(0)
+            os._exit(1)
+        index.commit()
+        os.write(go[1], b"1")
+        assert os.waitpid(process, 0)[1] == 0
+        assert index.check() == [], index.check()
+        index.close()
+        with nd.DurableIndex.open(sys.argv[1]) as again:
+            assert list(again) == [(row, row) for row in range(100)]
+    """
+    run(code.replace("CALL", call), tmp_path / "index")
+
+
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="the system has no smaps")
 def test_a_query_of_a_cold_file_does_not_read_ahead(tmp_path: Path) -> None:
     """The maps are for random reads; "rr" among the flags of a map says so."""

@@ -10,8 +10,11 @@ import pytest
 
 import neardup as nd
 from neardup.errors import FileError, UsageError
-from neardup.index.durable import environment
-from stories import durable, reopened
+from neardup.index import memory_store
+from neardup.index.distance_kind import ByDistance
+from neardup.index.durable import environment, folder_store
+from neardup.index.versions import Version
+from stories import durable, quiet, reopened, small_segments
 
 RECIPE = nd.Recipe(ngram=1)
 MAKERS: dict[str, Any] = {
@@ -118,6 +121,76 @@ def test_a_commit_that_fails_takes_the_transaction_back(monkeypatch: pytest.Monk
         "new",
     ]
     assert [x[0] for x in reopened(index)] == ["a", "b", "c"]
+
+
+def test_a_transaction_is_taken_back_where_the_background_is_behind_and_the_disk_is_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It failed after its rows were in the log, so that they were stored in spite of the error."""
+    small_segments(monkeypatch)
+    monkeypatch.setattr(folder_store, "MOST_FLUSHES", 3)
+    index = durable(distance=0)
+
+    def full(*_: Any) -> None:
+        raise FileError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ByDistance, "write", full)
+        for first in range(0, 120, 30):
+            index.add(range(first, first + 30), range(first, first + 30))
+            index.commit()
+            quiet(index)
+        assert "no space left" in index.stats()["last_background_error"]
+        with pytest.raises(FileError, match="no space left"), index.transaction() as t:
+            t.add(1000, 1000)
+        assert 1000 not in index
+        assert index.uncommitted == 0
+        index.add(1001, 1001)
+        with pytest.raises(FileError, match="no space left"):
+            index.commit()
+        assert (index.uncommitted, 1001 in index) == (1, True)
+    index.commit()
+    stats = quiet(index)
+    assert (stats["last_background_error"], stats["log_rows"]) == (None, 0)
+    for first in range(2000, 2090, 30):
+        index.add(range(first, first + 30), range(first, first + 30))
+        index.commit()
+    assert quiet(index)["log_rows"] < 60
+    assert [x[0] for x in reopened(index)] == [*range(120), 1001, *range(2000, 2090)]
+
+
+def test_rows_that_are_added_as_a_transaction_is_taken_back_replace_those_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another thread looks ids up in the moment in which the rollback is half done."""
+    index = nd.Index(distance=0)
+    index.add(range(5), range(5))
+    undo, look_up = memory_store.replace, Version.numbers_of
+    looked_up = threading.Event()
+    adds = threading.Thread(target=lambda: index.add(range(600), range(1000, 1600)))
+
+    def half(*given: Any, **changes: Any) -> Any:
+        adds.start()
+        looked_up.wait(20)
+        return undo(*given, **changes)
+
+    def numbers_of(*given: Any) -> Any:
+        numbers = look_up(*given)
+        looked_up.set()
+        return numbers
+
+    monkeypatch.setattr(Version, "numbers_of", numbers_of)
+    monkeypatch.setattr(memory_store, "replace", half)
+
+    def fail() -> None:
+        with index.transaction() as t:
+            t.add(range(5), range(100, 105))
+            stop()
+
+    with pytest.raises(StoppedError):
+        fail()
+    adds.join()
+    assert list(index) == [(row, 1000 + row) for row in range(600)]
 
 
 def test_what_is_answered_as_committed_is_on_disk(make: Any) -> None:

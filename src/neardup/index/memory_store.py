@@ -69,8 +69,8 @@ class MemoryStore:
         def undo() -> None:
             restore()
             self._attachments = attachments
-            self.undone += 1
             self.version = replace(version, next=self.version.next)
+            self.undone += 1  # last, as `RowWriter._add_segment` reads it first
 
         return undo
 

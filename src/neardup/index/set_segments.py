@@ -539,8 +539,9 @@ class TailFeatures(TailRows):
             entries[: 2 * count] = sets.entries[: 2 * count]
             link_entries(entries, count, heads)
             sets = sets._replace(entries=entries, heads=heads)
-        self._room = len(sets.features), len(sets.heads)
-        self._sets, self.places_of_arrays = sets, tail_sets(sets)
+        room_of, places = (len(sets.features), len(sets.heads)), tail_sets(sets)
+        # No call between: an interrupt could come after it.
+        self._room, self._sets, self.places_of_arrays = room_of, sets, places
 
 
 class SetTail(Tail[TailFeatures]):

@@ -184,6 +184,8 @@ def sound_from(segments: Sequence[SegmentRows]) -> int:
 
 
 NEVER: Final = 1 << 62
+CHANGING: Final = -1
+"""The version of the rows of a tail during a change, which an interrupt may cut short."""
 
 
 class TailRows:
@@ -355,6 +357,7 @@ class Tail(Generic[R]):
         rows, first = self._own(), self.count
         near, added = rows.offer(first, contents, scores, reach)
         if not len(added):
+            rows.version = self._version
             return self, near, added
         return self._with(rows, [ids[at] for at in added.tolist()], number), near, added
 
@@ -371,10 +374,10 @@ class Tail(Generic[R]):
 
     def without(self, chosen: int | Rows) -> Self:
         """A tail without the living rows at some positions: one, or many, each once."""
-        rows = self._own()
-        rows.version = self._version + 1
-        rows.ended[chosen] = rows.version
-        return type(self)(rows, self.count, rows.version, self.removed + np.size(chosen))
+        rows, version = self._own(), self._version + 1
+        rows.ended[chosen] = version
+        rows.version = version
+        return type(self)(rows, self.count, version, self.removed + np.size(chosen))
 
     def contents(self, rows: Rows) -> Any:
         """The contents of some rows."""
@@ -385,11 +388,13 @@ class Tail(Generic[R]):
         raise NotImplementedError
 
     def _own(self) -> R:
-        """The rows for a next tail: copied if another tail already extends this one."""
+        """The rows for a next tail: copied if another tail extends this one, or began to."""
         rows = self.rows
         if rows.version == self._version and len(rows.ids) == self.count:
+            rows.version = CHANGING
             return rows
         copied = rows.fresh()
+        copied.version = CHANGING
         copied.put_many(0, self.contents(np.arange(self.count)))
         for row, identity in enumerate(rows.ids[: self.count]):
             copied.before.append(copied.places.get(identity, -1))

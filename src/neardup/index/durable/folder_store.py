@@ -280,8 +280,10 @@ class FolderStore:
     @contextlib.contextmanager
     def resting(self) -> Any:
         """A context in which no background job runs; called with the lock held."""
-        self._rest()
         try:
+            self._is_resting = True
+            self._wait(self._flush)
+            self._wait(self._merge)
             yield
         finally:
             self._is_resting = False
@@ -325,6 +327,7 @@ class FolderStore:
             marked = tuple(segment.written() for segment in segments)
             self.version = replace(version, segments=marked, clock=clock)
             self._committed(manifest, self._commit.sequence, 0)
+            self._succeeded(is_merge=False)
         remove_files(self._not_being_written(old))
 
     def close(self) -> None:
@@ -336,22 +339,25 @@ class FolderStore:
         if self._merge is not None:
             self._merge.wait(CLOSING_SECONDS)
             self._merge.abandon()
-        self._rest()
-        for job in self._ahead:  # of a commit that waits for the lock, and will find this closed
-            job.abandon()
-            job.wait()
-            remove_files(job.files)
-            job.files.clear()  # a later writer may give their names to its own
-        self.closed, self.is_writable = True, False
-        self.log.close()
-        self.version = Version.empty(self.kind)
+        with self.resting():
+            # Of commits that are done, or that wait for the lock and will find this closed.
+            for job in [*self._ahead]:
+                job.abandon()
+                if job.wait() and not job.is_installed:
+                    remove_files(job.files)
+                    job.files.clear()  # a later writer may give their names to its own
+            self.closed, self.is_writable = True, False
+            self.log.close()
+            self.version = Version.empty(self.kind)
 
     def _undo(self) -> None:
         """Return to the state on disk, unless the store was closed; called with the lock held."""
         if not self.closed:
-            self.version = self._commit.version
-            self._pending = Pending(self.version, self.flush_rows)
-            self.undone += 1
+            version = self._commit.version
+            pending = Pending(version, self.flush_rows)
+            # No call between: an interrupt could come after it.
+            self.version, self._pending = version, pending
+            self.undone += 1  # last, as `RowWriter._add_segment` reads it first
 
     def _pinned(self) -> Reading:
         """The commit from which `version` was made; called with the lock held."""
@@ -409,17 +415,19 @@ class FolderStore:
         flush = self._flush
         if flush is not None and self._pending.is_for_files:
             flush.wait()
-        with self.lock:
-            job = self._ahead_job() if self._pending.is_for_files else None
-        if job is None:
-            yield None
-            return
+        job = None
         try:
-            job.work()
+            with self.lock:
+                job = self._ahead_job() if self._pending.is_for_files else None
+                if job is not None:
+                    self._ahead.append(job)
+            if job is not None:
+                job.work()
             yield job
         finally:
-            self._ahead.remove(job)
-            if not job.is_installed:
+            if job in self._ahead:
+                self._ahead.remove(job)
+            if job is not None and not job.is_installed:
                 remove_files(job.files)
 
     def _ahead_job(self) -> Job | None:
@@ -433,9 +441,7 @@ class FolderStore:
             return None
         number = self._take_numbers(len(segments) - stored)
         commit = replace(self._commit, version=self.version)
-        job = Job(self.log, commit, stored, len(segments), number)
-        self._ahead.append(job)
-        return job
+        return Job(self.log, commit, stored, len(segments), number)
 
     def _early_record(self) -> EarlyRecord | None:
         """The record of the pending rows, if they are many but not too many for the log."""
@@ -449,8 +455,9 @@ class FolderStore:
     def _write_pending(self, ahead: Job | None, early: EarlyRecord | None) -> None:
         """Write the pending rows to the log; if they are too many for it, to files at once."""
         pending = self._pending
-        if pending.is_for_files:
-            self.flush_now(ahead)
+        is_behind = self._retry > 0 and self._commit.logged >= MOST_FLUSHES * self.flush_rows
+        if pending.is_for_files or is_behind:
+            self.flush_now(ahead)  # raises what the background could only log
             self._schedule()
             return
         if early is None or early.pending is not pending:  # else another commit came first
@@ -474,21 +481,24 @@ class FolderStore:
         self._pending = Pending(self.version, self.flush_rows)
 
     def _schedule(self) -> None:
-        """Let the background flush the log; called with the lock held, after a commit."""
-        is_full = self._commit.logged >= MOST_FLUSHES * self.flush_rows
-        if self._retry and is_full:
-            self.flush_now()  # raises what the background could only log
-        elif self._flush is None and self._commit.logged >= self.flush_rows:
+        """Let the background flush the log; called with the lock held, after a commit.
+
+        It raises no error of a flush: the commit is on disk.
+        """
+        if self._flush is None and self._commit.logged >= self.flush_rows:
             self.version = self.version.flushed()
             self._commit = replace(self._commit, version=self.version)
             # Records that come now stay in the log, so they must not join those that are flushed.
             self.log.begin_record()
             segments = self.version.segments
             stored = sum(each.file is not None for each in segments)
-            if stored == len(segments):  # of removals alone, or rows that are removed by now
-                self.flush_now()
-            else:
-                self._flush = self._started(stored, len(segments))
+            if stored < len(segments):
+                self._start(stored, len(segments))
+            else:  # of removals alone, or rows that are removed by now
+                try:
+                    self.flush_now()
+                except (NeardupError, OSError, MemoryError) as error:
+                    self._failed(error, self._commit.logged, is_merge=False)
         self._schedule_merge()
 
     def _schedule_merge(self) -> None:
@@ -503,18 +513,30 @@ class FolderStore:
         most = rows_for_merging(self.kind, [each.file for each in stored], rows)
         range_ = self.kind.next_merge(stored[begin:], most)
         if range_ is not None:
-            self._merge = self._started(begin + range_[0], begin + range_[1])
+            self._start(begin + range_[0], begin + range_[1])
 
-    def _started(self, first: int, last: int) -> Job:
+    def _start(self, first: int, last: int) -> None:
         """Start a job over these committed segments, in a thread."""
         job = Job(self.log, self._commit, first, last, self._take_numbers(last - first))
         thread = threading.Thread(target=self._work, args=(job,))
-        thread.start()
-        self._threads = [*(each for each in self._threads if each.is_alive()), thread]
-        return job
+        with uninterrupted():  # what runs must be noted
+            try:
+                thread.start()
+            except RuntimeError:  # no more threads, or none since the program ends
+                return
+            self._threads = [*(each for each in self._threads if each.is_alive()), thread]
+            if job.covers:
+                self._flush = job
+            else:
+                self._merge = job
 
     def _take_numbers(self, count: int) -> int:
-        """The first of a run of new file numbers, which no other job gets."""
+        """The first of a run of new file numbers, which no other job gets.
+
+        Raises:
+            UsageError: In a child that was forked: its parent takes the same ones.
+        """
+        self.log.check_process()
         number = self._next_file
         self._next_file += count
         return number
@@ -525,12 +547,6 @@ class FolderStore:
         with self.lock:
             old = self._install(job)
         remove_files(old)
-
-    def _rest(self) -> None:
-        """Wait until no background job runs, and begin none."""
-        self._is_resting = True
-        self._wait(self._flush)
-        self._wait(self._merge)
 
     def _wait(self, job: Job | None) -> None:
         """Wait until a job is done; the caller holds the lock, which the job's thread waits for.
@@ -548,7 +564,7 @@ class FolderStore:
         """Take over a job's files, once; returns the files to remove. Called with the lock held."""
         if job.is_installed:
             return []
-        before, is_merge = self._commit, job is self._merge
+        before, is_merge = self._commit, not job.covers
         try:
             with uninterrupted():  # as in `flush_now`
                 self._commit, self.version, old = job.install(before, self.version, self._next_file)
@@ -556,19 +572,12 @@ class FolderStore:
             _LOGGER.info("%s: a merge was abandoned, nothing is lost", self.path)
             old = []
         except (NeardupError, OSError, MemoryError) as error:
-            _LOGGER.warning("%s: not merged, nothing is lost: %s", self.path, error)
-            self._failed_merge = is_merge
-            self._background_error = f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')}: {error}"
+            self._failed(error, before.logged, is_merge=is_merge)
             old = []
             if is_merge:
                 self._unsound.update(job.damaged())
-                self._no_merge_before = time.monotonic() + RETRY_SECONDS
-            else:
-                self._retry = before.logged + self.flush_rows
         else:
-            self._retry = self._retry if is_merge else 0
-            if self._failed_merge == is_merge:  # what failed is done by now
-                self._background_error = None
+            self._succeeded(is_merge=is_merge)
             self.counters.merges += 1
             self.counters.merge_seconds += job.seconds
         finally:
@@ -578,6 +587,22 @@ class FolderStore:
                 self._flush = None
         self._schedule_merge()
         return self._not_being_written(old)
+
+    def _failed(self, error: Exception, logged: int, *, is_merge: bool) -> None:
+        """Note an error of the background, which tries again later."""
+        _LOGGER.warning("%s: not merged, nothing is lost: %s", self.path, error)
+        self._failed_merge = is_merge
+        self._background_error = f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')}: {error}"
+        if is_merge:
+            self._no_merge_before = time.monotonic() + RETRY_SECONDS
+        else:
+            self._retry = logged + self.flush_rows
+
+    def _succeeded(self, *, is_merge: bool) -> None:
+        """Note that a merge or a flush is done, and so is one that failed before."""
+        self._retry = self._retry if is_merge else 0
+        if self._failed_merge == is_merge:
+            self._background_error = None
 
     def _not_being_written(self, files: list[Path]) -> list[Path]:
         """The files that no running job is writing."""

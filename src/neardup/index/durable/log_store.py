@@ -336,6 +336,7 @@ class LogStore:
         number = int(before.path.stem.partition("-")[2]) + 1
         target = self.path / f"log-{number}.mdb"
         self._write(lambda txn: txn.put(b"meta", MOVING, target.name.encode()))
+        self._is_marked = True
         try:
             with written_aside(target) as aside:
                 before.rewrite(aside, without=MOVING)
@@ -362,10 +363,18 @@ class LogStore:
         self._head.write(commits)
         return result
 
-    def _write(self, work: Callable[[Transaction], T]) -> T:
-        if self._process != os.getpid():  # it would write beside its parent, which has the lock
+    def check_process(self) -> None:
+        """Raise UsageError in a child that was forked: its parent has the lock, and writes."""
+        if self._process != os.getpid():
             raise UsageError(f"{self.path} was opened before a fork: open it in the child")
-        return self._environment.write(work)
+
+    def _write(self, work: Callable[[Transaction], T]) -> T:
+        self.check_process()
+        with self._changing:
+            if self._is_marked:  # a `reclaim` that was cut short may have replaced the file
+                self._follow_move()
+            environment = self._environment
+        return environment.write(work)
 
     def _follow_move(self) -> bool:
         """Go on with the file that replaces a marked one; whether it has its name by now."""
@@ -377,7 +386,7 @@ class LogStore:
     def _use(self, environment: Environment) -> None:
         """Move on to another LMDB file."""
         with self._changing:
-            self._environment = self._user.change(environment)
+            self._environment, self._is_marked = self._user.change(environment), False
 
     def _read_settings(self, txn: Transaction) -> dict[str, Any]:
         path = self._environment.path

@@ -82,17 +82,18 @@ class Job:
 
     def work(self) -> None:
         """Write the files; an error is kept for `install`."""
-        began, kind = time.perf_counter(), self._began.version.kind
-        segments = [each for each in self._segments if each.living]
+        began = time.perf_counter()
         try:
+            kind, segments = self._began.version.kind, [x for x in self._segments if x.living]
             with abandonable(self._abandoned):
                 if not self.covers and segments:
                     segments = [kind.merge(segments, self._store.path)]
                 self._merged = in_files(self._store, kind, segments, self._number, self.files)
         except BaseException as error:  # noqa: BLE001  # a thread has nobody to raise it to
             self.error = error
-        self.seconds = time.perf_counter() - began
-        self._ready.set()
+        finally:
+            self.seconds = time.perf_counter() - began
+            self._ready.set()
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until `install` can be called, or some seconds; False if that never happens.
