@@ -74,6 +74,17 @@ def test_a_pipeline_is_answered_in_order_and_reads_what_it_wrote(client: Any) ->
     assert time.monotonic() - begin < 60  # a commit each would be a thousand
 
 
+def test_what_a_pipeline_reads_is_before_what_it_writes_later(client: Any) -> None:
+    with client.pipeline(transaction=False) as pipeline:
+        for number in range(50):
+            text = words((repr(client), "read first", number))
+            pipeline.execute_command("BF.EXISTS", "key", text)
+            pipeline.execute_command("BF.ADD", "key", text)
+            pipeline.execute_command("BF.ADD", "key", f"x{text}")
+        answers = [int(each) for each in pipeline.execute()]
+    assert answers == [0, 1, 0] * 50
+
+
 def test_of_simultaneous_twins_one_is_new(service: Service) -> None:
     result: list[int] = []
 

@@ -7,7 +7,7 @@
 
 An item is a text, and its id a hash of its bytes; the key names nothing but this index. Commands
 go the way of `/v1/seen` and `/v1/query`: the same committer, limits and keys. Those of a pipeline
-are committed together; one that reads waits for those before it.
+are committed together; one that reads waits for the writes before it, and a write for the reads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from neardup.service.problem_details import Problem
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Coroutine
 
     from neardup.service.access import Access, Right
     from neardup.service.service import Service
@@ -108,7 +108,7 @@ class _Connection:
         self._is_new = False
         """Whether the client speaks RESP 3, which has maps and booleans."""
         self._answers: asyncio.Queue[Answer | None] = asyncio.Queue(MOST_WAITING)
-        self._writes = set[asyncio.Task[bytes]]()
+        self._writes, self._reads = set[asyncio.Task[bytes]](), set[asyncio.Task[bytes]]()
         self._reading = asyncio.create_task(self._read_all())
 
     async def run(self) -> None:
@@ -134,6 +134,8 @@ class _Connection:
                 except Problem as problem:  # where the next command begins, nobody knows
                     await self._answers.put(_error(problem))
                     return
+                if self._reads and command and _RIGHTS.get(command[0], ("read",))[0] == "write":
+                    await asyncio.wait(self._reads)  # which must not see what it writes
                 await self._answers.put(self._begin(command))
                 if command[:1] == [b"QUIT"]:
                     return
@@ -175,11 +177,8 @@ class _Connection:
             return _error(problem)
         if right == "read":
             before = list(self._writes)
-            return asyncio.create_task(self._query(items, before, is_one=count == 1))
-        task = asyncio.create_task(self._written(items, is_one=count == 1))
-        self._writes.add(task)
-        task.add_done_callback(self._writes.discard)
-        return task
+            return _kept(self._reads, self._query(items, before, is_one=count == 1))
+        return _kept(self._writes, self._written(items, is_one=count == 1))
 
     def _check(self, name: bytes, right: Right, arguments: list[bytes], count: int | None) -> None:
         """Refuse a command that is not allowed now or has wrong arguments, with a Problem."""
@@ -282,6 +281,14 @@ class _Connection:
             self._writer.write(answer if isinstance(answer, bytes) else await answer)
             if self._answers.empty():
                 await self._writer.drain()
+
+
+def _kept(tasks: set[asyncio.Task[bytes]], work: Coroutine[Any, Any, bytes]) -> asyncio.Task[bytes]:
+    """A task of some work, which is among these tasks until it is done."""
+    task = asyncio.create_task(work)
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+    return task
 
 
 def _count(line: bytes, mark: bytes, most: int) -> int:
