@@ -26,7 +26,7 @@ from faults import REMOVALS, Faults, KilledError
 from mode import Mode
 from neardup.cli import app
 from neardup.documents import ReadOptions
-from neardup.errors import FileError, RecipeError, UsageError
+from neardup.errors import DataError, FileError, RecipeError, UsageError
 from neardup.pipeline import Against, Limits, Outputs, dedup_files
 from suite import examples
 
@@ -329,6 +329,26 @@ def test_own_ids_are_whole_numbers_where_those_of_the_index_are(tmp_path: Path) 
     run: dict[str, Any] = {"distance": 0, "recipe": RECIPE, "id": "id"}
     result = nd.dedup([path], tmp_path / "out", against=tmp_path / "seen", own_ids="keep", **run)
     assert (result.kept.tolist(), result.summary.own) == ([True, False, True, True], 2)
+
+
+@pytest.mark.parametrize("kind", [{"distance": 0}, {"similarity": 0.8}])
+def test_an_update_adds_whole_numbers_where_the_ids_of_the_index_are(
+    tmp_path: Path, kind: dict[str, Any]
+) -> None:
+    seen = tmp_path / "seen"
+    with nd.DurableIndex.open(seen, recipe=RECIPE, **kind) as index:
+        index.add([7], ["a b"])
+    run: dict[str, Any] = {"recipe": RECIPE, "against": seen, "update": True} | kind
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"id": 8, "text": "b a"}\n{"id": 9, "text": "the c"}\n')
+    with pytest.raises(DataError, match=r"jsonl:2' is not a whole number, .* pass --id FIELD"):
+        nd.dedup([path], tmp_path / "out.jsonl", **run)
+    assert not (tmp_path / "out.jsonl").exists()
+    for _ in range(2):
+        result = nd.dedup([path], tmp_path / "out.jsonl", id="id", **run)
+        assert result.kept.tolist() == [False, True]
+        with nd.DurableIndex.open(seen, readonly=True) as index:
+            assert [7 in index, 8 in index, 9 in index, index.added] == [True, False, True, 2]
 
 
 def test_ids_that_are_made_are_no_identity(tmp_path: Path) -> None:

@@ -90,6 +90,26 @@ def test_runs_against_a_service_are_those_against_its_folder(
     assert contents_of(tmp_path / "folder" / "index") == contents_of(tmp_path / "service" / "index")
 
 
+def test_an_update_adds_whole_numbers_where_the_ids_of_the_index_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEARDUP_KEY", KEY)
+    with nd.DurableIndex.open(tmp_path / "index", **question("distance")) as index:
+        index.add([7], [words("other", 40)])
+    write(tmp_path / "in.jsonl", 30, 0)
+    lines = map(json.loads, (tmp_path / "in.jsonl").read_text().splitlines())
+    numbered = [json.dumps(line | {"id": number}) for number, line in enumerate(lines, 8)]
+    (tmp_path / "in.jsonl").write_text("\n".join(numbered))
+    with Service(tmp_path / "index") as service:
+        result = dedup(tmp_path, service.url, update=True)
+        assert service.stop() == 0
+    added = [each for each, _ in contents_of(tmp_path / "index")][1:]
+    summary = result.summary
+    assert added
+    assert len(added) == summary.kept - summary.empty
+    assert min(added) >= 8
+
+
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("seen")

@@ -24,7 +24,7 @@ from neardup.pipeline.run.read_documents import open_inputs
 from neardup.pipeline.run.rule import Limits
 from neardup.pipeline.run.run_outputs import Outputs, check_outputs, messages, output_set
 from neardup.pipeline.run.summary import IndexSummary, QuerySummary
-from neardup.pipeline.run.transaction import made_id_error
+from neardup.pipeline.run.transaction import ids_of_kind, made_id_error
 from neardup.runtime.progress import Quiet, Stopwatch
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from neardup.runtime.types import Flags, Rows
 
 __all__ = [
-    "HITS", "PASSED", "IfNew", "Reach", "add_files", "ask_files", "ids_of_kind",
-    "offered",
+    "HITS", "PASSED", "IfNew", "Reach", "add_files", "ask_files", "offered",
 ]  # fmt: skip
 
 ROWS_A_COMMIT: Final = 1 << 17
@@ -454,24 +453,6 @@ def _stored_ids(path: str, fingerprint_file: FingerprintFile) -> Any:
         row = pc.index(ids.is_null(), True).as_py() + 1
         raise DataError(f"{path}:{row}: the id is null; give every fingerprint an id")
     return ids
-
-
-def ids_of_kind(ids: Any, kind: str | None) -> Any:
-    """Ids of files, which are strings, as whole numbers if the index has whole numbers."""
-    if kind != "int":
-        return ids
-    try:
-        numbers = ids.cast(pa.int64())
-        strange = pc.not_equal(numbers.cast(pa.large_string()), ids)
-    except pa.ArrowInvalid:
-        strange = pc.invert(pc.match_substring_regex(ids, r"^-?\d{1,18}$"))
-    at = pc.index(strange, True).as_py()
-    if at < 0:
-        return numbers
-    raise DataError(
-        f"the id {ids[at].as_py()!r} is not a whole number, and those of the index are: pass --id"
-        " FIELD for a field of numbers, or use an index of its own"
-    )
 
 
 def _is_fingerprint_file(path: str) -> bool:

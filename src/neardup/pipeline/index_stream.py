@@ -16,8 +16,9 @@ from neardup.documents.batch import too_long
 from neardup.documents.files.problems import BadRecordError
 from neardup.documents.formats.jsonl import RecordParser
 from neardup.errors import DataError, UsageError
-from neardup.pipeline.index_files import PASSED, ids_of_kind, offered
+from neardup.pipeline.index_files import PASSED, offered
 from neardup.pipeline.run.summary import FilterSummary
+from neardup.pipeline.run.transaction import ids_of_kind
 from neardup.runtime.progress import Quiet, Stopwatch
 
 if TYPE_CHECKING:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup.errors import DataError, UsageError
 from neardup.index.hits import ABSENT, SAME
@@ -47,8 +48,11 @@ if TYPE_CHECKING:
     from neardup.pipeline.run.read_documents import Documents
     from neardup.pipeline.run.rule import Limits
     from neardup.pipeline.run.run_outputs import Outputs
+    from neardup.runtime.types import Rows
 
-__all__ = ["LastUpdate", "NewDocuments", "Transaction", "command_of", "made_id_error"]
+__all__ = [
+    "LastUpdate", "NewDocuments", "Transaction", "command_of", "ids_of_kind", "made_id_error",
+]  # fmt: skip
 
 
 class Transaction:
@@ -321,6 +325,7 @@ class NewDocuments:
     Raises:
         UsageError: If a document without an id of its own is in the index already, or the index has
             received other documents since the run was killed.
+        DataError: If an id is not a whole number, and those of the index are.
     """
 
     def __init__(
@@ -340,6 +345,8 @@ class NewDocuments:
             chosen &= decision.own != SAME
         self._rows = np.flatnonzero(chosen)
         self._count = documents.own
+        if self._index.id_kind == "int":
+            self._ids(self._rows)  # refuses others here, before an output appears
         if reference.service is not None:
             self._pass_stored(reference)
         elif first is not None:
@@ -383,8 +390,7 @@ class NewDocuments:
                     contents = self._documents.features_of(rows)
                 if keeps_text:
                     contents = part.take(pa.array(rows - begin))
-                ids = self._documents.addresses.of(rows)
-                self._index.add(ids, documents, contents)
+                self._index.add(self._ids(rows), documents, contents)
                 waiting += self._codes[rows].nbytes + _nbytes(documents) + _nbytes(contents)
             if waiting >= WAITING_BYTES:
                 # In the order of the run: after a kill the number of additions to the index tells
@@ -394,12 +400,16 @@ class NewDocuments:
             begin += len(part)
         self._index.commit()
 
+    def _ids(self, rows: Rows) -> pa.Array:
+        """The ids of documents, of the index's kind."""
+        return ids_of_kind(self._documents.addresses.of(rows), self._index.id_kind)
+
     def _pass(self, first: int) -> None:
         """Skip documents that a killed run has added since the index had `first` additions."""
         count = self._index.added - first
         theirs = count > len(self._rows)
         if count and not theirs:
-            last = self._documents.addresses.of(self._rows[count - 1 : count])[0].as_py()
+            last = self._ids(self._rows[count - 1 : count])[0].as_py()
             theirs = self._index.number(last) != self._index.added - 1
         if theirs:
             raise UsageError(
@@ -431,6 +441,24 @@ class NewDocuments:
         for identity in self._documents.addresses.of(self._rows).to_pylist():
             if identity in self._index:
                 raise made_id_error(identity, self._index.path)
+
+
+def ids_of_kind(ids: Any, kind: str | None) -> Any:
+    """Ids of files, which are strings, as whole numbers if the index has whole numbers."""
+    if kind != "int":
+        return ids
+    try:
+        numbers = ids.cast(pa.int64())
+        strange = pc.not_equal(numbers.cast(pa.large_string()), ids)
+    except pa.ArrowInvalid:
+        strange = pc.invert(pc.match_substring_regex(ids, r"^-?\d{1,18}$"))
+    at = pc.index(strange, True).as_py()
+    if at < 0:
+        return numbers
+    raise DataError(
+        f"the id {ids[at].as_py()!r} is not a whole number, and those of the index are: pass --id"
+        " FIELD for a field of numbers, or use an index of its own"
+    )
 
 
 def made_id_error(identity: Any, path: Path | str) -> UsageError:
