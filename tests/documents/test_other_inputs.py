@@ -254,6 +254,14 @@ def test_kept_records_of_another_encoding_keep_their_bytes(
     assert texts_of(path, hints) == [line.split(";")[1].rstrip() for line in lines[1:]]
 
 
+def test_an_encoding_with_several_character_sets_ends_in_its_first_one(tmp_path: Path) -> None:
+    records = ["text\n", "一つの 文章\n", "日本語"]  # the last line has no end
+    path = put(tmp_path / "in.csv", "".join(records).encode("iso2022_jp"))
+    hints = InputFormat(encoding="iso2022_jp")
+    output = kept_through(hints, path, tmp_path / "out.csv", [False, True])
+    assert output == (records[0] + records[2]).encode("iso2022_jp")
+
+
 def test_json_lines_of_another_encoding_keep_their_mark(tmp_path: Path) -> None:
     text = '{"text":"é"}\r\n{"text":"日本"}\r\n'
     path = put(tmp_path / "in.jsonl", text.encode("utf-16"))

@@ -232,3 +232,7 @@ class EncodedFile:
             self._target.write(self._encoder.encode(self._decoder.decode(data)))
             self.ends_line = data[-1:] == b"\n" or bytes(data) == codecs.BOM_UTF8
         return len(data)
+
+    def finish(self) -> None:
+        """End the text: an encoding with several character sets goes back to its first one."""
+        self._target.write(self._encoder.encode("", final=True))

@@ -45,6 +45,8 @@ class TextSource(Source):
         written.write(next((header for header in headers if header), b""))
         for source, keep in zip(sources, keeps, strict=True):
             source.write_records(keep, written)
+        if isinstance(written, EncodedFile):
+            written.finish()
 
     def header(self) -> bytes:
         """The bytes before the records; empty if there are none."""
