@@ -135,6 +135,14 @@ def test_what_many_documents_have_is_no_leak(here: Here) -> None:
     assert (here.folder / "clean" / "more.jsonl").read_bytes() == b""
 
 
+def test_what_exactly_the_share_of_documents_have_is_not_common(here: Here) -> None:
+    texts = [f"{LEAK} {n}" if n < 63 else f"nothing but {n}" for n in range(90)]
+    write(here.folder / "train.jsonl", [{"text": text} for text in texts])
+    for common, want in (("0.7", 0), ("0.699", 63)):  # 0.7 * 90 is less than 63 in floating point
+        summary = here.summary(*AGAINST, "--found", "f.jsonl", "--common", common)
+        assert summary["common"] == want
+
+
 def test_several_benchmarks_of_several_formats(here: Here) -> None:
     with gzip.open(here.folder / "train.jsonl.gz", "wb") as file:
         file.write(lines(TRAIN))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from neardup.contamination.rules import ROUNDING
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -136,7 +138,7 @@ def leaks(findings: Sequence[Finding], questions: Questions, having: Rows, most:
 
 
 def _common_features(questions: Questions, having: Rows, most: float) -> Any:
-    return questions.counted_features[having > most]
+    return questions.counted_features[having > most * (1 + ROUNDING)]
 
 
 def _without(features: Any, common: Any) -> Any:

@@ -9,12 +9,13 @@ import numpy as np
 
 from neardup.errors import UsageError
 
-__all__ = ["DEFAULT_SHARE", "PUBLISHED", "LeakRule", "Published", "leak_rule"]
+__all__ = ["DEFAULT_SHARE", "PUBLISHED", "ROUNDING", "LeakRule", "Published", "leak_rule"]
 
 DEFAULT_SHARE: Final = 0.5
 _LEAST_RUN: Final = 2
 _MOST_RUN: Final = (1 << 31) - 1
-_ROUNDING: Final = 1e-9
+ROUNDING: Final = 1e-9
+"""The share of itself by which a product with a share may be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Published:
         if self.coverage is None:
             return True
         least = self.coverage * words
-        return covered > least if self.above else covered >= least * (1 - _ROUNDING)
+        return covered > least if self.above else covered >= least * (1 - ROUNDING)
 
 
 PUBLISHED: Final = {
@@ -133,4 +134,4 @@ class LeakRule:
     def least_shared(self, features: int) -> int:
         """The least number of a question's features that a document must have."""
         share = 1.0 if self.share is None else float(self.share)
-        return max(1, int(np.ceil(share * features * (1 - _ROUNDING))))
+        return max(1, int(np.ceil(share * features * (1 - ROUNDING))))
