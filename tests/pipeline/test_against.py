@@ -108,13 +108,14 @@ class Crawl:
         update: bool | None = True,
         resume: bool = False,
         own_ids: str = "seen",
+        only: bool = False,
     ) -> Any:
         """The lines of every output, in order; `update` None is a run without the index."""
         target = self.folder / "out"
         target.mkdir(exist_ok=True)
         state = str(self.folder / "state") if resume else None
         outputs = Outputs(*(str(target / name) for name in OUTPUTS), resume=state)
-        against = None if update is None else Against(str(self.index), update, own_ids)
+        against = None if update is None else Against(str(self.index), update, own_ids, only)
         result = dedup_files(
             paths, dataclasses.replace(outputs, kept=f"{target}/"), *self.mode.both,
             ReadOptions(id="id", batch_bytes=40), Limits(1 << 20), against=against,
@@ -452,6 +453,20 @@ def stopped(folder: Path, at: int) -> tuple[Crawl, str, int]:
     return crawl, second, run_killed(crawl, second, at)
 
 
+def test_a_run_that_compares_with_the_index_alone_is_another_run(tmp_path: Path) -> None:
+    crawl = Crawl(tmp_path, MATCHINGS[4][0], "none")
+    crawl.create()
+    (path,) = crawl.write([["a b", "a b", "c the é"]])
+    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(KilledError):
+        Faults(20).replace_os(patch)
+        crawl.run([path], resume=True, only=True)
+    with pytest.raises(UsageError, match="only_against was True, now it is not given"):
+        crawl.run([path], resume=True)
+    assert len(crawl.run([path], resume=True, only=True)[0]) == 3
+    assert len(crawl.run([path], only=True)[0]) == 3
+    assert not crawl.run([path])[0]
+
+
 def test_an_index_that_changed_while_a_run_was_stopped_is_named(tmp_path: Path) -> None:
     crawl, path, _ = stopped(tmp_path / "crawl", 20)
     with nd.DurableIndex.open(crawl.index) as index:
@@ -461,6 +476,21 @@ def test_an_index_that_changed_while_a_run_was_stopped_is_named(tmp_path: Path) 
         match=r"seen\.index changed since .* had 2 documents of 2 ever added, now 3 of 3",
     ):
         crawl.run([path], resume=True)
+
+
+def test_an_update_is_refused_where_no_features_were_saved(tmp_path: Path) -> None:
+    crawl = Crawl(tmp_path, MATCHINGS[4][0], "features")
+    crawl.create()
+    (path,) = crawl.write([TEXTS])
+    kills = Faults(20)
+    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(KilledError):
+        kills.replace_os(patch)
+        crawl.run([path], resume=True, update=False)
+    with pytest.raises(
+        UsageError, match=r"state has fingerprints alone of .* --report or --update"
+    ):
+        crawl.run([path], resume=True)
+    assert not crawl.contents()
 
 
 def test_documents_of_others_that_came_between_outputs_and_index_are_named(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from neardup.errors import DataError, NeardupError, UsageError
 from neardup.pipeline import Limits, Outputs, dedup_files
 from neardup.pipeline.run.decision import Decision, References, decision_of, write_decision
 from neardup.pipeline.run.run_folder import RunFolder, _line, _records
+from neardup.pipeline.run.run_outputs import ReportOptions
 from suite import examples
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class Case:
     folder: Path
     mode: Mode
     read: ReadOptions
+    report: ReportOptions | None = None
     notes: list[str] = dataclasses.field(default_factory=list)
 
     @classmethod
@@ -98,7 +100,7 @@ class Case:
         state = str(self.state) if resume else None
         result = dedup_files(
             inputs,
-            Outputs(*(str(target / name) for name in names), resume=state),
+            Outputs(*(str(target / name) for name in names), report=self.report, resume=state),
             *self.mode.replace(**changes).both,
             self.read,
             Limits(1 << 20, None, workers),
@@ -190,6 +192,22 @@ def test_what_was_fingerprinted_is_not_fingerprinted_again(
     case.run()
     assert sum(seen) <= len(TEXTS) - count + 1
     assert case.notes == [f"resumed from {case.state}: {count} documents were fingerprinted before"]
+
+
+def test_a_report_is_refused_where_no_features_were_saved(tmp_path: Path) -> None:
+    case = Case.of(tmp_path, TEXTS, Mode.of(distance=0))
+    case.run_killed(30)
+    numbers = tmp_path / "numbers.json"
+    case.report = ReportOptions(str(tmp_path / "report.html"), summary=str(numbers))
+    with pytest.raises(
+        UsageError, match=r"state has fingerprints alone of .* --report or --update"
+    ):
+        case.run()
+    assert not numbers.exists()
+    shutil.rmtree(case.state)
+    case.run_killed(30)
+    outputs, expected = [(case.run(resume), numbers.read_bytes()) for resume in (True, False)]
+    assert outputs == expected
 
 
 def test_a_finished_matching_is_not_done_again(

@@ -258,6 +258,8 @@ class Reader:
         self._done: list[tuple[Codes, npt.NDArray[np.int64]]] = (
             [] if resume is None else [resume.fingerprints(rule.recipe.words)]
         )
+        if resume is not None and self._keep_features:
+            resume.check_features()
         self._fingerprinter = self._new_fingerprinter()
 
     def __enter__(self) -> Self:
@@ -466,6 +468,19 @@ class Resume:
         files = self.folder.files
         values = files["fingerprints"].array(np.uint64).reshape(-1, width)
         return values, files["counts"].array(np.int64)
+
+    def check_features(self) -> None:
+        """Raise UsageError if an earlier run, which needed none, saved documents without features.
+
+        An output or an update that needs them may be new in this run.
+        """
+        features = int(self.folder.files["counts"].array(np.int64).sum())
+        if self.features.nbytes != features * np.dtype(np.uint64).itemsize:
+            raise UsageError(
+                f"{self.folder.path} has fingerprints alone of the documents that were read before,"
+                " and --report or --update needs their features: leave it out, or remove"
+                f" {self.folder.path} to start again"
+            )
 
     def passes(self, batch: Batch) -> bool:
         """Whether the next batch is fingerprinted already.

@@ -400,14 +400,17 @@ def run_facts(
     Args:
         options: From `described`.
         sources: The inputs.
-        index: Facts about a reference index: "path", "documents", "added", "own_ids".
+        index: Facts about a reference index: "path", "documents", "added", "own_ids", and "only"
+            if the inputs are compared with it alone.
 
     Raises:
         UsageError: If an input is a stream, which cannot be read again.
         FileError: If an input is missing.
     """
     against = {name: None if index is None else index[name] for name in ("path", "own_ids")}
-    named = {"against": against["path"], "own_ids": against["own_ids"]}
+    named: dict[str, Any] = {"against": against["path"], "own_ids": against["own_ids"]}
+    if index is not None and "only" in index:
+        named["only_against"] = True
     return {
         "state": VERSION,
         "version": __version__,

@@ -107,8 +107,9 @@ class Transaction:
             if reference is not None and reference.updates and reference.service is None:
                 paths = outputs.kept, outputs.duplicates, outputs.clusters, outputs.rejects
                 command = command_of(
-                    sources, paths, options, reference.own_ids, skip_errors=skip_errors
-                )
+                    sources, paths, options, reference.own_ids, skip_errors=skip_errors,
+                    only="only" in reference.facts,
+                )  # fmt: skip
                 self._last = LastUpdate(reference, command)
             may_repeat = self._last is not None and self._last.may_repeat
             is_there = self._was_publishing or may_repeat
@@ -282,6 +283,7 @@ def command_of(
     own_ids: str,
     *,
     skip_errors: bool,
+    only: bool,
 ) -> bytes:
     """A checksum of everything that identifies a command before documents are read.
 
@@ -291,6 +293,7 @@ def command_of(
         options: As `described` gives them.
         own_ids: As in Against.
         skip_errors: As in ReadOptions.
+        only: As in Against.
     """
     inputs: list[Any] = []
     for source in sources:
@@ -302,9 +305,8 @@ def command_of(
         None if path is None else name_as_text(os.path.abspath(path))  # noqa: PTH100
         for path in outputs
     ]
-    return checksum(
-        orjson.dumps([options["digest"], options["options"], skip_errors, own_ids, inputs, paths])
-    )
+    facts = [options["digest"], options["options"], skip_errors, own_ids, inputs, paths]
+    return checksum(orjson.dumps([*facts, "only"] if only else facts))
 
 
 ROWS_A_CALL: Final = 1 << 17
