@@ -67,5 +67,6 @@ def test_ever_nearer_rows_fill_the_room_again_and_again(
     codes = np.array([(1 << each) - 1 for each in ones.tolist()], np.uint64)[:, None]
     queries = np.zeros((3, 1), np.uint64)
     expected = by_definition(codes, queries[:1], 5, np.zeros(rows, bool))
-    for workers in (1, 2, 7):
+    for workers, room in ((1, module.ROOM_AT_ONCE), (2, 1), (7, module.ROOM_AT_ONCE)):
+        monkeypatch.setattr(module, "ROOM_AT_ONCE", room)
         assert nearest(codes, queries, 5, workers, np.zeros(rows, bool)) == 3 * expected

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import comb
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from neardup.errors import TooManyPairsError, UsageError
 from neardup.hamming.all_pairs import pairs
+from neardup.hamming.chance import chance_warning
+from neardup.hamming.join import join_engine
 from neardup.hamming.join.row_partition import group_equal
 from neardup.hamming.plans.join_plan import plan_pairs
+from neardup.hamming.plans.plan_checks import check_join_plan
 from planted import JIT, ROWS, brute, planted
 from suite import examples, needs_jit
 
@@ -229,3 +233,57 @@ def test_block_masks_are_disjoint_and_cover_the_width() -> None:
             masks = plan_pairs(10**6, 3, 100, sample, f"multi:{m}").masks
             assert np.bitwise_count(masks).sum() == 100
             assert np.bitwise_count(np.bitwise_or.reduce(masks, axis=0)).sum() == 100
+
+
+@given(
+    log_n=st.floats(0, 40),
+    distance=st.integers(0, 14),
+    bits=st.sampled_from([15, 64, 100]),
+    share=st.sampled_from([0.0, 1e-6]),
+)
+def test_auto_is_the_cheapest_of_the_plans_of_a_join(
+    log_n: float, distance: int, bits: int, share: float
+) -> None:
+    n = int(2**log_n)
+    near = n * n * share
+    auto = plan_pairs(n, distance, bits, near=near)
+    blocks = range(distance + 1, min(bits, distance + 4) + 1)
+    for name in ("scan", *(f"multi:{m}" for m in blocks), *(f"mih:{m}" for m in range(1, 5))):
+        try:
+            check_join_plan(name, distance, bits)
+        except UsageError:
+            continue
+        plan = plan_pairs(n, distance, bits, plan=name, near=near)
+        assert plan.name == name
+        assert auto.seconds <= plan.seconds
+
+
+@needs_jit
+def test_rows_that_are_denser_than_expected_change_no_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    fps = planted(64, 8, 8, 20_000)
+    assert plan_pairs(len(fps), 8, 64).mih
+    monkeypatch.setattr(join_engine, "EXPECTED_TIMES", -np.inf)
+    assert pairs(fps, 8).equals(pairs(fps, 8, plan="scan"))
+
+
+@given(
+    distance=st.integers(0, 20),
+    bits=st.sampled_from([8, 16, 64]),
+    documents=st.integers(2, 10**7),
+)
+@example(distance=8, bits=64, documents=10**7)
+def test_a_warning_of_chance_names_the_largest_distance_without_one(
+    distance: int, bits: int, documents: int
+) -> None:
+    def per_document(distance: int) -> Fraction:
+        near = sum(comb(bits, apart) for apart in range(distance + 1))
+        return Fraction(near * (documents - 1), 2**bits)
+
+    warning = chance_warning(distance, bits, documents)
+    rare = [smaller for smaller in range(distance) if per_document(smaller) * 1000 < 1]
+    if per_document(distance) * documents < 2 or per_document(distance) * 1000 < 1:
+        assert warning is None
+    else:
+        best = f"distance {rare[-1]}" + " or less" * (rare[-1] > 0) if rare else "more bits"
+        assert warning is not None
+        assert f"; use {'--' * bool(rare)}{best}, or --verify" in warning

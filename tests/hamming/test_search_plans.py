@@ -57,6 +57,11 @@ def test_keys_have_as_many_bits_as_the_designs_of_2007() -> None:
     assert fewest == {"multi:4": 16, "multi:5": 25, "multi:6": 31}
 
 
+@pytest.mark.parametrize("bits", [7, 64, 100, 128])
+def test_the_key_of_a_probe_is_the_whole_fingerprint(bits: int) -> None:
+    assert masks_of("probe", 2, bits) == [2**bits - 1]
+
+
 @pytest.mark.parametrize(
     ("plan", "bits", "most"),
     [("multi:4", 64, 1.2), ("multi:5", 64, 1.5), ("multi:8", 64, 1.5), ("multi:3", 128, 1.2)],

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import naive
@@ -47,6 +47,7 @@ def test_greedy_keep_is_that_of_the_join_in_memory(shape: str) -> None:
     most=st.integers(1, 130),
     shift=st.integers(1, 10),
 )
+@example(values=[0, 0], distance=0, most=2, shift=1)
 def test_some_components_at_a_time_keep_what_all_at_once_keep(
     values: list[int], distance: int, most: int, shift: int
 ) -> None:

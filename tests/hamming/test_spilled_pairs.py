@@ -124,6 +124,24 @@ def test_every_source_gives_the_same_pairs(tmp_path: Path) -> None:
     assert found(mapped[9:], 3) == brute(fps[9:], 3)
 
 
+def test_progress_ends_where_it_was_said_to() -> None:
+    """Every pass over rows that no value and no bin is common among."""
+    rows = np.random.default_rng(3).integers(0, 2**64, (160, 2), np.uint64)
+    totals, advances = [], []
+
+    class Counted:
+        def begin(self, step: str, total: int | None = None) -> None:
+            totals.append((step, total))
+
+        def advance(self, units: int) -> None:
+            advances.append(units)
+
+    found(rows, 3, progress=Counted())
+    passes, nbytes = 4, rows.nbytes
+    assert totals[0] == ("join", passes * nbytes)
+    assert sum(advances) == passes * nbytes
+
+
 def test_masked_rows_never_match() -> None:
     fps = planted(128, 3, 5)
     skipped = np.arange(0, len(fps), 3)
