@@ -18,8 +18,11 @@ from hypothesis import strategies as st
 import neardup as nd
 from neardup.documents import ReadOptions
 from neardup.errors import DataError
+from neardup.kernels.similarity import join_parts
+from neardup.kernels.similarity.join_parts import decide_groups
 from neardup.pipeline import Limits, Outputs, dedup_files
 from neardup.pipeline.run.rule import Choice, Rule
+from neardup.similarity import join
 from neardup.similarity.feature_sets import FeatureSets, Match
 from neardup.similarity.join import similar_components, similar_greedy
 from neardup.similarity.spilled import Spill
@@ -66,10 +69,21 @@ def test_an_index_in_parts_gives_the_same_result(
     match = Match(similarity, measure)
     order = np.arange(len(documents))[:: -1 if backwards else 1]
     whole, cut = (sets_of(documents, spill, groups) for spill in (None, Spill(limit)))
-    for kept_by, expected in zip(
-        similar_greedy(cut, order, match, 2), similar_greedy(whole, order, match, 2), strict=True
-    ):
-        assert kept_by.tolist() == expected.tolist()
+    kept_by = similar_greedy(cut, order, match, 2)
+    for column, expected in zip(kept_by, similar_greedy(whole, order, match, 2), strict=True):
+        assert column.tolist() == expected.tolist()
+    decided: list[int] = []
+
+    def noted(documents: Any, begins: Any, *rest: Any) -> int:
+        decided.extend(begins[:-1].tolist())
+        return decide_groups(documents, begins, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(join, "CHUNK_FEATURES", 9)
+        patch.setattr(join_parts, "decide_groups", noted)
+        again = similar_greedy(cut, order, match, 2)
+    assert again[0].tolist() == kept_by[0].tolist()
+    assert len(decided) == len(set(decided))
     labels = similar_components(cut, match, 2).tolist()
     assert labels == similar_components(whole, match, 2).tolist()
 

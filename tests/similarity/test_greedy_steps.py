@@ -101,7 +101,7 @@ def test_keys_of_few_ranges_and_rows_by_the_handful_change_no_result(
 @pytest.mark.parametrize("ranges", [1, 2, 1 << 20])
 def test_no_range_of_a_table_is_ever_full(ranges: int) -> None:
     index = KeyIndex(10, 1, None, 3)
-    for count in (1, 300, 5_000):
+    for count in (1, key_index.FIRST_ROOM >> RANGES_LOG2, 300, 5_000):
         mixed = [(i % ranges << 62) + (i << 20) + 1 for i in range(count)]
         keys = np.array([key_of(x % 2**64) for x in mixed], np.uint64)
         index.make_room(keys, lambda: 5_000)

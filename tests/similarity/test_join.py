@@ -403,6 +403,10 @@ def test_a_search_for_the_nearest_may_stop_early(monkeypatch: pytest.MonkeyPatch
     nearest, _, missed = nearest_before(sets, np.arange(40), Match(0.5), 1, most=3)
     assert 0 < missed < 40
     assert nearest[40 - missed :].tolist() == list(range(40 - missed, 40))
+    work, kept = Work(), Work()
+    nearest_before(sets, np.arange(40), Match(0.5), 1, work)
+    similar_greedy(sets, np.arange(40), Match(0.5), 1, kept, first_new=40)
+    assert work == Work(kept.postings, 40 * 39 // 2)
 
 
 @given(collections(), matches, st.integers(2, 8), st.integers(1, 60), st.integers(0, 5), st.data())

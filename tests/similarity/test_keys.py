@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from neardup.errors import UsageError
 from neardup.kernels.similarity.join_arguments import Rarity
 from neardup.kernels.similarity.postings import KEYS, ROWS_A_KEY
 from neardup.kernels.similarity.rare_keys import MOST
@@ -21,7 +22,7 @@ from neardup.similarity.feature_counts import rarity
 from neardup.similarity.feature_sets import Match, Work, arguments
 from neardup.similarity.join import nearest_before, similar_components, similar_greedy
 from neardup.similarity.key_choice import KeySample, rare_keys, sample_keys
-from neardup.similarity.key_index import KeyIndex
+from neardup.similarity.key_index import MOST_ROWS, KeyIndex
 from neardup.similarity.sketches import entry_words, sketch_words
 from neardup.similarity.spilled import Spill
 from similarity.test_join import (
@@ -219,3 +220,10 @@ def test_there_is_room_for_the_keys_that_are_in_and_those_to_come() -> None:
         index.make_room(np.arange(keys, dtype=np.uint64), lambda: 0)
         assert len(index.postings.rows) > 2 * keys * ROWS_A_KEY
         assert len(index.postings.folds) >= len(index.postings.rows)
+
+
+def test_documents_have_numbers_up_to_the_most_rows() -> None:
+    keys = np.arange(3, dtype=np.uint64)
+    KeyIndex(MOST_ROWS - 1, 1, None).make_room(keys, lambda: 0)
+    with pytest.raises(UsageError, match="4,294,967,296 is the most"):
+        KeyIndex(MOST_ROWS, 1, None).make_room(keys, lambda: 0)
