@@ -76,6 +76,25 @@ def test_a_transaction_takes_back_its_own_rows_only(make: Any) -> None:
         assert index.payloads(["b", "a", "e"]) == [2, 1, 6]
 
 
+def test_what_transactions_in_memory_took_back_is_forgotten() -> None:
+    index = nd.Index(distance=0)
+    index.add(range(10), range(10), payloads=["kept"] * 10)
+
+    def fail() -> None:
+        with index.transaction() as t:
+            t.add(range(100, 200), range(100, 200), payloads=["no" * 1000] * 100)
+            t.remove([*range(10), *range(100, 150)])
+            stop()
+
+    for _ in range(5):
+        with pytest.raises(StoppedError):
+            fail()
+    assert index.payloads(range(10)) == ["kept"] * 10
+    index.remove([0, 1])
+    assert index.payloads(range(2, 10)) == ["kept"] * 8
+    assert index.stats()["content_bytes"] < 1000
+
+
 def test_a_transaction_is_on_disk_when_it_ends() -> None:
     index = durable(similarity=0.6, recipe=RECIPE)
     with index.transaction() as t:

@@ -6,6 +6,7 @@ payload, the content. An index in memory has a dict of them by number, a durable
 
 from __future__ import annotations
 
+import itertools
 import struct
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -88,12 +89,17 @@ class Attachments:
         """The attachment of each row; None if no row has one."""
         return [self._kept.get(each) for each in numbers] if self._kept else None
 
-    def begin(self) -> Callable[[], None]:
-        """Begin a transaction; returns a function that brings back rows removed after this call."""
+    def begin(self, first: int) -> Callable[[], None]:
+        """Begin a transaction; returns a function that undoes what follows.
+
+        Rows removed after this call are there again, and those with numbers from `first` on, which
+        were added after it, are removed.
+        """
         removals, count = self._gone, len(self._gone)
 
         def undo() -> None:
-            del removals[count:]
+            added = itertools.takewhile(lambda number: number >= first, reversed(self._kept))
+            removals[count:] = list(added)
 
         return undo
 

@@ -64,7 +64,7 @@ class MemoryStore:
         Numbers are not used again, since snapshots may have them.
         """
         version, attachments = self.version, self._attachments
-        restore = attachments.begin()
+        restore = attachments.begin(version.next)
 
         def undo() -> None:
             restore()
