@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import neardup as nd
+from neardup.index.durable import log_store
 from neardup.index.durable.environment import Environment
 from neardup.index.durable.merge_jobs import Job
 from neardup.kernels.index import offers, tail
@@ -106,13 +107,18 @@ def test_merges_go_on_after_a_compaction_that_is_cut_short(monkeypatch: pytest.M
     end(index)
 
 
+@pytest.mark.parametrize("step", [(Environment, "of"), (log_store._User, "change")])  # noqa: SLF001
 def test_what_is_committed_after_a_compaction_that_is_cut_short_stays(
-    monkeypatch: pytest.MonkeyPatch,
+    step: tuple[type, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The new log has its name, and the writer has not moved on to it yet."""
+    """The new log has its name; the writer has not moved on to it yet, or not left the old one."""
     index = durable(distance=0)
     index.add([1, 2], [1, 2])
-    interrupted_after(monkeypatch, Environment, "of", index.compact)
+    index.commit()
+    folder = index._folder  # noqa: SLF001
+    interrupted_after(monkeypatch, *step, folder.log.reclaim)
+    with index.snapshot() as seen:
+        assert len(seen) == 2
     index.add(3, 3)
     index.commit()
     with nd.DurableIndex.open(index.path, readonly=True) as reader:

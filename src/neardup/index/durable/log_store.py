@@ -169,8 +169,8 @@ class LogStore:
         try:
             if not readonly:
                 resources.callback(unlock, locked(path, wait))
-            self._environment = newest_environment(path)
-            self._user = resources.enter_context(contextlib.closing(_User(self._environment)))
+            self._user = _User(newest_environment(path))
+            resources.callback(self._user.close)
             self.settings = self._environment.read(self._read_settings)
             self.has_contents = False
             """Whether rows of the last commit have attachments; in a writer."""
@@ -386,7 +386,12 @@ class LogStore:
     def _use(self, environment: Environment) -> None:
         """Move on to another LMDB file."""
         with self._changing:
-            self._environment, self._is_marked = self._user.change(environment), False
+            self._is_marked = False
+            self._user.change(environment)
+
+    @property
+    def _environment(self) -> Environment:
+        return self._user.environment
 
     def _read_settings(self, txn: Transaction) -> dict[str, Any]:
         path = self._environment.path
@@ -443,12 +448,11 @@ class _User:
     """One use of an environment, which may change."""
 
     def __init__(self, environment: Environment) -> None:
-        self._environment = environment
+        self.environment = environment
 
-    def change(self, environment: Environment) -> Environment:
-        self._environment.release()
-        self._environment = environment
-        return environment
+    def change(self, environment: Environment) -> None:
+        before, self.environment = self.environment, environment
+        before.release()  # last: an interrupt may come out of it
 
     def close(self) -> None:
-        self._environment.release()
+        self.environment.release()
