@@ -352,6 +352,19 @@ def test_an_update_adds_whole_numbers_where_the_ids_of_the_index_are(
             assert [7 in index, 8 in index, 9 in index, index.added] == [True, False, True, 2]
 
 
+def test_of_html_a_run_compares_what_the_index_compares(tmp_path: Path) -> None:
+    page = "<html><body><p>{}</p></body></html>"
+    kind: dict[str, Any] = {"recipe": RECIPE, "similarity": 0.9}
+    with nd.DurableIndex.open(tmp_path / "seen", extract="all", **kind) as index:
+        index.add("x", page.format("a b c"))
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps({"text": page.format("c <i>b</i> a")}))
+    run: dict[str, Any] = kind | {"against": tmp_path / "seen"}
+    assert nd.dedup([path], tmp_path / "out.jsonl", **run).kept.tolist() == [False]
+    with pytest.raises(UsageError, match=r"--extract is none, but .* was made with all"):
+        nd.dedup([path], tmp_path / "out.jsonl", extract="none", **run)
+
+
 def test_ids_that_are_made_are_no_identity(tmp_path: Path) -> None:
     crawl = Crawl(tmp_path, MATCHINGS[4][0], "none")
     crawl.create()

@@ -142,8 +142,8 @@ def dedup(  # noqa: PLR0913
         resume: Folder for the state of a run over files: a killed run continues from there when it
             is called again with the same arguments. It is removed when the run succeeds.
         against: Folder of a DurableIndex, or address of a service: a document that matches one
-            that it has is dropped. Recipe, similarity, measure and distance are those of the index
-            where the call names none.
+            that it has is dropped. Recipe, similarity, measure, distance and extract are those of
+            the index where the call names none.
         update: Add the kept documents to that index.
         own_ids: The fate of a document that the index has under its own id: "seen", it is compared
             with that version too, and dropped; "keep", it is compared only with all others, and not
@@ -238,6 +238,8 @@ def dedup_files(
     with ExitStack() as stack:
         # Open: all reasons to refuse a run are checked before the first document.
         reference = _reference(stack, against, rule, choice, read, limits)
+        if reference is not None:
+            read = reference.reading(read)
         check_reference(outputs.report, reference)
         sources = open_inputs(stack, paths, limits, read.input_format)
         options = described(rule, choice, read)

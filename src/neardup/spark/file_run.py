@@ -94,7 +94,7 @@ def dedup_files(
         # Before the session: what was uploaded is removed when no task can upload any more.
         stack.enter_context(removed_unless(outputs, written))
         if against is not None:
-            _ship_index(against, rule, choice, read, _reference_path(folder))
+            read = _ship_index(against, rule, choice, read, _reference_path(folder))
         watch.begin("start")
         session = stack.enter_context(open_session(place.master))
         stack.enter_context(worker_errors())
@@ -132,11 +132,14 @@ def _reference_path(folder: str) -> str:
     return f"{folder}/past.parquet"
 
 
-def _ship_index(against: str, rule: Rule, choice: Choice, read: ReadOptions, path: str) -> None:
-    """Write the documents of an index to a file that the workers see."""
+def _ship_index(
+    against: str, rule: Rule, choice: Choice, read: ReadOptions, path: str
+) -> ReadOptions:
+    """Write the documents of an index to a file that the workers see; gives the run's reading."""
     reference = ReferenceIndex(Against(against), rule, choice, read)
     try:
         write_reference(reference, rule.recipe, path)
+        return reference.reading(read)
     finally:
         reference.close()
 

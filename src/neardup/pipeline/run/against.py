@@ -125,6 +125,7 @@ class ReferenceIndex:
             self.index = _opened(against)
             self._seen = self.index.snapshot()
         self.is_similar = self.index.by == "similarity"
+        self._extract: str | None = self.index.stats()["extract"]
         try:
             self._check(read)
         except BaseException:
@@ -156,6 +157,19 @@ class ReferenceIndex:
     def needs_features(self) -> bool:
         """Whether the features of the run's documents are stored."""
         return self._against.update and (self.is_similar or self.index.store == "features")
+
+    def reading(self, read: ReadOptions) -> ReadOptions:
+        """The options of the run; where they name no part of HTML, that of the index.
+
+        Raises:
+            UsageError: If they name another part.
+        """
+        if self._extract is not None and read.extract not in {None, self._extract}:
+            raise UsageError(
+                f"--extract is {read.extract}, but {self._against.folder} was made with"
+                f" {self._extract}: leave it out"
+            )
+        return replace(read, extract=self._extract) if read.extract is None else read
 
     def close(self) -> None:
         """Close the index; uncommitted changes are dropped."""
