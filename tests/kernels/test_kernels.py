@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 import naive
 from neardup.features.text import one_block, text_array, text_blocks
 from neardup.kernels import bit_counters as counters
-from neardup.kernels import bits, sorting
+from neardup.kernels import bits, sorting, utf8
 from neardup.kernels.features.xxh3 import hasher_of, seeded_secret, xxh3_64, xxh3_runs
 from neardup.kernels.fingerprinting import fold
+from neardup.kernels.index.sets import count_heavy
 from neardup.kernels.jit import kernel
+from neardup.runtime.arrays import frozen
 from suite import JIT
 
 MASK64 = (1 << 64) - 1
@@ -37,6 +39,11 @@ def hash_slices(data: Any, at: int, sizes: Any, seed: Any, out: Any) -> None:
     lanes = np.empty(8, np.uint64)
     for i in range(sizes.size):
         out[i] = xxh3_64(data, at, sizes[i], seed, secret, lanes)
+
+
+@kernel
+def decoded(data: Any, end: int) -> Any:
+    return utf8.decode(data, 0, end)
 
 
 @kernel
@@ -199,6 +206,35 @@ def test_loads_are_little_endian_at_any_index(data: bytes) -> None:
     assert narrow.tolist() == [
         int.from_bytes(data[i : i + 4], "little") for i in range(len(data) - 7)
     ]
+
+
+@given(character=st.characters(exclude_categories=["Cs"]), missing=st.integers(0, 3))
+@example(character="\N{GRINNING FACE}", missing=1)
+@example(character="\N{GRINNING FACE}", missing=2)
+def test_a_character_is_read_whole_or_not_at_all(character: str, missing: int) -> None:
+    encoded = character.encode()
+    end = max(1, len(encoded) - missing)
+    whole = (ord(character), len(encoded))
+    data = np.frombuffer(encoded + bytes(4), np.uint8)
+    assert decoded(data, end) == (whole if end == len(encoded) else (0xFFFD, 1))
+
+
+@given(
+    sets=st.lists(st.sets(st.integers(1, 40), max_size=9), max_size=40),
+    least=st.integers(1, 5),
+    parts_log2=st.integers(0, 3),
+)
+def test_features_of_many_sets_are_counted_part_by_part(
+    sets: list[set[int]], least: int, parts_log2: int
+) -> None:
+    hashes = np.random.default_rng(5).integers(1, 2**64, 41, np.uint64)
+    features = np.concatenate([uint64([]), *(hashes[sorted(each)] for each in sets)])
+    offsets = np.cumsum([0, *map(len, sets)])
+    counters = np.empty(1 << 10 - parts_log2, np.uint8)
+    keys, counts = count_heavy(frozen(features), frozen(offsets), 1, counters, 10, least)
+    expected = Counter(features.tolist())
+    counted = dict(zip(keys[keys > 0].tolist(), counts[keys > 0].tolist(), strict=True))
+    assert counted == {x: count for x, count in expected.items() if count >= least}
 
 
 @given(data=st.binary(min_size=66, max_size=66))
