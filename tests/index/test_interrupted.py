@@ -7,17 +7,23 @@ stored.
 from __future__ import annotations
 
 import contextlib
+import gc
+import random
+import signal
+import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import neardup as nd
-from neardup.index.durable import log_store
+from neardup.index.durable import folder_store, log_store
 from neardup.index.durable.environment import Environment
 from neardup.index.durable.merge_jobs import Job
 from neardup.kernels.index import offers, tail
-from stories import durable, end, quiet, small_segments
+from stories import KINDS, Kind, durable, end, quiet, small_segments
+from suite import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,3 +134,112 @@ def test_what_is_committed_after_a_compaction_that_is_cut_short_stays(
         assert 4 in reader
     assert index.check() == []
     end(index)
+
+
+def add(index: Any, ids: range, value: int) -> None:
+    """Documents that no other is near, each with its payload."""
+    values = [value + i for i in ids]
+    documents = [[each, 1 << 40] for each in values] if index.by == "similarity" else values
+    index.add(ids, documents, payloads=values)
+
+
+def transaction(index: Any, *, is_taken_back: bool) -> None:
+    """It adds, replaces and removes."""
+    with contextlib.suppress(ZeroDivisionError), index.transaction():
+        add(index, range(40, 75), 5000)
+        index.remove(range(10, 30))
+        if is_taken_back:
+            raise ZeroDivisionError
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "add one": lambda index: add(index, range(50, 51), 4000),
+    "add some": lambda index: add(index, range(55, 62), 4000),
+    "add many": lambda index: add(index, range(30, 110), 4000),
+    "remove": lambda index: index.remove(range(10, 50)),
+    "touch": lambda index: index.touch(range(10, 30)),
+    "expire": lambda index: index.expire(time.time() + 9),
+    "commit": lambda index: index.commit(),
+    "transaction": lambda index: transaction(index, is_taken_back=False),
+    "a transaction that is taken back": lambda index: transaction(index, is_taken_back=True),
+    "compact": lambda index: index.compact(),
+    "query": lambda index: [
+        index.query_batch(index.stored(range(10, 60))),
+        index.payloads([3, 64]),
+    ],
+}
+
+
+class Moment:
+    """An interrupt at the end of the n-th call within the index, and how many there were."""
+
+    def __init__(self, at: int) -> None:
+        self.at, self.count = at, 0
+
+    def __call__(self, frame: Any, event: str, _: Any) -> None:
+        if event in {"return", "c_return"} and "/neardup/index/" in frame.f_code.co_filename:
+            self.count += 1
+            if self.count == self.at:
+                signal.raise_signal(signal.SIGINT)
+
+    def during(self, work: Callable[[], Any]) -> int:
+        gc.disable()  # what it calls may raise nothing
+        sys.setprofile(self)
+        try:
+            work()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.setprofile(None)
+            gc.enable()
+        return self.count
+
+
+def state(index: Any) -> dict[Any, int]:
+    """The documents, each of which is found and has its payload."""
+    pairs = [(i, int(x[0]) if index.by == "similarity" else x) for i, x in index]
+    contents = dict(pairs)
+    assert len(contents) == len(pairs) == len(index)
+    assert index.payloads([*contents]) == [*contents.values()]
+    hits = index.query_batch(index.stored([*contents])).to_pydict()
+    assert sorted(zip(hits["row"], hits["id"], strict=True)) == [*enumerate(contents)]
+    return contents
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("options", [{"distance": 0}, {"similarity": 1.0}], ids=str)
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_a_call_that_is_cut_short_anywhere_is_done_or_not_begun(
+    kind: Kind, options: dict[str, Any], call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_segments(monkeypatch)
+    for name in ("TAIL_ROWS", "LEVEL_ROWS"):
+        monkeypatch.setattr(f"neardup.index.set_segments.{name}", 12)
+    monkeypatch.setitem(folder_store.FLUSH_ROWS, "similarity", 40)
+
+    def begun() -> Any:
+        index = kind.make(**options)
+        for ids in (range(60), range(60, 65), range(5, 9)):
+            add(index, ids, 1000)
+            index.commit()
+        add(index, range(65, 70), 2000)
+        index.remove([2, 66])
+        return index
+
+    index = begun()
+    before = state(index)
+    count = Moment(0).during(lambda: CALLS[call](index))
+    states = [before, state(index)]
+    kind.end(index)
+    random_moments = random.Random(call).sample(range(1, count + 1), min(count, examples(4, 2)))
+    for at in random_moments:
+        index = begun()
+        Moment(at).during(lambda: CALLS[call](index))  # noqa: B023
+        after = state(index)
+        assert after in states, (at, count)
+        add(index, range(200, 220), 9000)
+        index.commit()
+        index = kind.reopened(index)
+        assert state(index) == after | {i: 9000 + i for i in range(200, 220)}, (at, count)
+        assert index.check() == []
+        kind.end(index)
