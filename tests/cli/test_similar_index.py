@@ -146,6 +146,12 @@ def test_an_index_that_compares_the_visible_text_of_html(here: Here) -> None:
     assert here("index", "stats", "seen", "--json")[0].count('"extract": null') == 1
     _, err = here("serve", "pages", "--extract", "none", code=2)
     assert "was made with 'all'" in err
+    (here.folder / "named.html").write_text(f"<body><nav>{WORDS}</nav><p>and more</p></body>")
+    here("index", "add", "pages", "named.html")
+    query = here("index", "query", "pages", "--query-text", f"{WORDS} and more")
+    assert "1.0000  named.html\n" in query[0]
+    _, err = here("index", "add", "pages", "named.html", "--extract", "main", code=2)
+    assert "--extract is main, but the index was made with all: leave it out" in err
 
 
 def test_nearest_to_a_stored_document_and_to_files(here: Here) -> None:

@@ -353,6 +353,7 @@ def test_an_update_adds_whole_numbers_where_the_ids_of_the_index_are(
 
 
 def test_of_html_a_run_compares_what_the_index_compares(tmp_path: Path) -> None:
+    pytest.importorskip("resiliparse")
     page = "<html><body><p>{}</p></body></html>"
     kind: dict[str, Any] = {"recipe": RECIPE, "similarity": 0.9}
     with nd.DurableIndex.open(tmp_path / "seen", extract="all", **kind) as index:

@@ -20,6 +20,7 @@ from neardup.errors import DataError, RecipeError, UsageError
 from neardup.fingerprinting.fingerprint_files import FingerprintFile, read_fingerprints
 from neardup.index.hits import OTHER
 from neardup.pipeline.index_questions import SIMILAR_HITS, Reach, ask_texts, check_by, check_reach
+from neardup.pipeline.run.against import read_as
 from neardup.pipeline.run.read_documents import open_inputs
 from neardup.pipeline.run.rule import Limits
 from neardup.pipeline.run.run_outputs import Outputs, check_outputs, messages, output_set
@@ -229,7 +230,7 @@ class _Inputs:
         rejects_path: str | None,
         format_name: InputFormat | str | None,
     ) -> None:
-        self._index, self._read = index, read
+        self._index, self._read = index, read_as(index.stats()["extract"], read)
         self._bits = 0 if index.by == "similarity" else index.bits
         stored = [path for path in paths if _is_fingerprint_file(path)]
         if stored and len(stored) < len(paths):

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from neardup.pipeline.run.rule import Choice, Rule
     from neardup.runtime.types import Codes, Flags, Hashes, Rows
 
-__all__ = ["Against", "ReferenceIndex"]
+__all__ = ["Against", "ReferenceIndex", "read_as"]
 
 QUERIES_A_BATCH: Final = 1 << 16
 Versions: TypeAlias = "npt.NDArray[np.int8]"
@@ -159,17 +159,8 @@ class ReferenceIndex:
         return self._against.update and (self.is_similar or self.index.store == "features")
 
     def reading(self, read: ReadOptions) -> ReadOptions:
-        """The options of the run; where they name no part of HTML, that of the index.
-
-        Raises:
-            UsageError: If they name another part.
-        """
-        if self._extract is not None and read.extract not in {None, self._extract}:
-            raise UsageError(
-                f"--extract is {read.extract}, but {self._against.folder} was made with"
-                f" {self._extract}: leave it out"
-            )
-        return replace(read, extract=self._extract) if read.extract is None else read
+        """The options of the run, for texts of HTML as the index takes them; see `read_as`."""
+        return read_as(self._extract, read)
 
     def close(self) -> None:
         """Close the index; uncommitted changes are dropped."""
@@ -475,6 +466,25 @@ class ReferenceIndex:
                 f"--similarity is {rule.match.similarity}, but {folder} was made for"
                 f" {index.similarity}: ask for that or more, or make an index for less"
             )
+
+
+def read_as(extract: str | None, read: ReadOptions) -> ReadOptions:
+    """Options that read of HTML the part that an index compares.
+
+    Args:
+        extract: Of the index; None if it was made without.
+        read: Options, which may name the same part.
+
+    Raises:
+        UsageError: If they name another part.
+    """
+    if extract is None:
+        return read
+    if read.extract not in {None, extract}:
+        raise UsageError(
+            f"--extract is {read.extract}, but the index was made with {extract}: leave it out"
+        )
+    return replace(read, extract=extract)
 
 
 def _opened(against: Against) -> DurableIndex:
