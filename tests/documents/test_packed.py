@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tarfile
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup.documents import ReadOptions, open_sources
+from neardup.documents.files import compression
 from neardup.documents.files.compression import UNCHECKED, encoder, lacks_checksum
 from neardup.documents.files.foreign import kind_of_bytes
 from suite import JIT
@@ -171,6 +173,26 @@ def test_a_frame_carries_the_checksum_of_its_content(parts: list[bytes]) -> None
     assert unpacked(data) == content
     assert not lacks_checksum(data)
     assert int.from_bytes(data[-4:], "little") == xxhash.xxh64_intdigest(content) & 0xFFFFFFFF
+
+
+def test_as_many_threads_compress_as_a_run_has_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+
+    def noting(workers: int, name: str) -> ThreadPoolExecutor:
+        threads.append(workers)
+        return ThreadPoolExecutor(workers, name)
+
+    monkeypatch.setattr(compression, "ThreadPoolExecutor", noting)
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"".join(b'{"text": "%d%s"}\n' % (i, b" tea" * 99999) for i in range(8)))
+    written = []
+    for workers in (1, 3):
+        nd.dedup(path, tmp_path / "out.jsonl.gz", workers=workers)
+        written.append((tmp_path / "out.jsonl.gz").read_bytes())
+    assert threads == [1, 3]
+    assert written[0] == written[1]
 
 
 @pytest.mark.skipif(shutil.which("zstd") is None, reason="the program zstd is not installed")

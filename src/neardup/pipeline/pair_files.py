@@ -79,7 +79,7 @@ def pairs_file(
     reporter = progress or Quiet()
     watch = Stopwatch(reporter)
     files = fingerprint_files_of(paths)
-    with OutputSet(files, limits.tmp) as written:
+    with OutputSet(files, limits.tmp, workers=limits.workers) as written:
         written.check(output)
         reader = FingerprintReader(files)
         check_width(distance, reader.bits)
@@ -137,7 +137,7 @@ def clusters_file(
     reporter = progress or Quiet()
     watch = Stopwatch(reporter)
     files = fingerprint_files_of(paths)
-    with OutputSet(files, limits.tmp) as written:
+    with OutputSet(files, limits.tmp, workers=limits.workers) as written:
         written.check(output)
         reader = FingerprintReader(files)
         check_width(distance, reader.bits)
@@ -329,7 +329,7 @@ def new_pairs_file(
     reporter = progress or Quiet()
     watch = Stopwatch(reporter)
     files, others = fingerprint_files_of(new), fingerprint_files_of(old)
-    with OutputSet([*files, *others], limits.tmp) as written:
+    with OutputSet([*files, *others], limits.tmp, workers=limits.workers) as written:
         written.check(output)
         reader, against = FingerprintReader(files), FingerprintReader(others)
         FingerprintReader([*files[:1], *others[:1]])  # refuses two recipes

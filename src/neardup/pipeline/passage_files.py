@@ -170,7 +170,7 @@ def lines_files(
     with ExitStack() as stack:
         sources = open_inputs(stack, paths, using, read.input_format)
         inputs = [path for source in sources for path in source.paths]
-        written = stack.enter_context(OutputSet(inputs, using.tmp))
+        written = stack.enter_context(OutputSet(inputs, using.tmp, workers=using.workers))
         outputs.check(sources, written)
         rejects = Rejects(outputs.rejects, written)
         units = RepeatedUnits(

@@ -61,11 +61,14 @@ class AtomicFile:
     Args:
         path: The final path.
         notify: As in OutputSet.
+        workers: As in OutputSet.
     """
 
     closed = False
 
-    def __init__(self, path: str, notify: Notify = _notify_nobody) -> None:
+    def __init__(
+        self, path: str, notify: Notify = _notify_nobody, workers: int | None = None
+    ) -> None:
         """Open the temporary file; FileError if that fails."""
         self.path, self._notify = path, notify
         self.ends_line = True
@@ -79,7 +82,7 @@ class AtomicFile:
         except OSError as error:
             raise file_error(path, "write", error) from None
         codec = None if path in STANDARD_OUTPUT else codec_of_path(path)
-        self._encoder, self._is_plain = encoder(self._file, codec), codec is None
+        self._encoder, self._is_plain = encoder(self._file, codec, workers), codec is None
 
     def _open(self) -> BinaryIO:
         if self.path in STANDARD_OUTPUT:
@@ -212,13 +215,19 @@ class AtomicFile:
 class RemoteFile(AtomicFile):
     """One output behind a URI: written to a local temporary file, and uploaded when published."""
 
-    def __init__(self, path: str, tmp: str | None, notify: Notify = _notify_nobody) -> None:
+    def __init__(
+        self,
+        path: str,
+        tmp: str | None,
+        notify: Notify = _notify_nobody,
+        workers: int | None = None,
+    ) -> None:
         """Open the temporary file in folder `tmp`; UsageError for a URI that cannot be used."""
         self._fs, self._key = locate(path)
         self._tmp = tmp
         self._is_published = False
         self._old: str | None = None
-        super().__init__(path, notify)
+        super().__init__(path, notify, workers)
 
     def _open(self) -> BinaryIO:
         descriptor, name = tempfile.mkstemp(".tmp", ASIDE_PREFIX, self._tmp)

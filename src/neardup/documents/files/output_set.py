@@ -36,6 +36,7 @@ class OutputSet:
         tmp: Folder for files that wait for their upload to a URI; the system's own if None.
         notify: Called with the paths of temporary files before an output begins, so that a later
             run can clean up after a kill; behind a URI just after.
+        workers: Threads that compress each output; by default all available processors.
 
     Example:
         >>> with OutputSet() as outputs:
@@ -48,9 +49,11 @@ class OutputSet:
         inputs: Iterable[str | None] = (),
         tmp: str | None = None,
         notify: Callable[[list[str]], None] | None = None,
+        workers: int | None = None,
     ) -> None:
         """Remember the inputs."""
-        self._notify = (notify,) if notify is not None else ()
+        self._workers = workers
+        self._notify = notify or (lambda _: None)
         self._tmp = tmp
         self._inputs = [path for path in inputs if path is not None]
         self._files: list[Output] = []
@@ -75,11 +78,11 @@ class OutputSet:
         if not is_uri(path) and not is_device(path) and Path(path).exists():
             self.replaced.append(path)
         if not is_uri(path) and is_device(path):  # which may wait for its reader
-            return self._begin(lambda: AtomicFile(path, *self._notify))
+            return self._begin(lambda: AtomicFile(path, self._notify, self._workers))
         with uninterrupted():
             if is_uri(path):
-                return self._begin(lambda: RemoteFile(path, self._tmp, *self._notify))
-            return self._begin(lambda: AtomicFile(path, *self._notify))
+                return self._begin(lambda: RemoteFile(path, self._tmp, self._notify, self._workers))
+            return self._begin(lambda: AtomicFile(path, self._notify, self._workers))
 
     def finished(self, path: str) -> Path:
         """The path of an output's bytes until the commit, now complete."""
@@ -102,7 +105,7 @@ class OutputSet:
         if not is_uri(path):
             self.create_folder(str(Path(path).resolve().parent))
         with uninterrupted():
-            return self._begin(lambda: AtomicFolder(path, self._tmp, *self._notify))
+            return self._begin(lambda: AtomicFolder(path, self._tmp, self._notify))
 
     def _begin(self, begin: Callable[[], T]) -> T:
         file = begin()

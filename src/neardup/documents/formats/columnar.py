@@ -290,11 +290,15 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _as_strings(column: pa.Array) -> pa.LargeStringArray:
     """Cast to large_string; ArrowInvalid if a value is not UTF-8."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    strings = column.cast(pa.large_string())
+    strings = _large_strings(column)
     strings.validate(full=True)
     return strings
+
+
+def _large_strings(column: pa.Array) -> pa.LargeStringArray:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column.cast(pa.large_string())
 
 
 def _readable(column: pa.Array) -> pa.Array:
@@ -359,7 +363,9 @@ def _columns(parts: list[pa.RecordBatch], options: ReadOptions) -> Columns:
 
 
 def _joined_strings(parts: list[pa.RecordBatch], name: str) -> pa.LargeStringArray:
-    return pa.concat_arrays([_as_strings(part.column(name)) for part in parts])
+    """The strings of good rows, which are known to be UTF-8."""
+    strings = [_large_strings(part.column(name)) for part in parts]
+    return strings[0] if len(strings) == 1 else pa.concat_arrays(strings)
 
 
 def _joined_numbers(parts: list[pa.RecordBatch], order: Order) -> pa.DoubleArray:

@@ -20,6 +20,7 @@ from neardup.documents.batch import (
     too_long,
 )
 from neardup.documents.extensions import ending_of
+from neardup.documents.files.compression import line_ends
 from neardup.documents.files.encodings import encoding_advice
 from neardup.documents.files.problems import (
     BadRecordError,
@@ -238,7 +239,7 @@ class JsonlSource(TextSource):
             if is_first:
                 block = self._begin(block)
             if reader.codec is not None:  # a broken stream's error names the line it reached
-                lines += block.count(b"\n") + (reader.long_line is not None)
+                lines += line_ends(block) + (reader.long_line is not None)
             can_pay = JsonlSource.plainly_parsed + len(block) > _KERNEL_PAYS
             by_kernel = has_kernel and can_pay and len(block) <= _KERNEL_TAKES
             if not by_kernel:

@@ -124,7 +124,7 @@ def output_set(
 ) -> OutputSet:
     """The outputs of a run; none may replace an input or `others`; `note` gets temporary paths."""
     inputs = (path for source in sources for path in source.paths)
-    return OutputSet((*others, *inputs), limits.tmp, note)
+    return OutputSet((*others, *inputs), limits.tmp, note, limits.workers)
 
 
 def write_kept(
