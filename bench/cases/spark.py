@@ -15,7 +15,8 @@ executors, are run when they are asked for:
     NEARDUP_BENCH_SPARK=large python bench/run.py spark --rounds 1
 
 and the largest, 2^26 fingerprints and 10^7 short documents (12 words, a third of them copies, half
-of these with another last word), on one machine and on Sail:
+of these with another last word), on one machine and on Sail, the documents also on Spark with 8 GB
+of heap in place of 4:
 
     NEARDUP_BENCH_SPARK=huge python bench/run.py spark --rounds 1
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 CASE = "spark"
 DISTANCE = 3
 PLANTED = 64
+LARGEST = 1 << 26
 MASTERS = ("here", "sail", "local[2]")
 EXECUTORS = ("local-cluster[1,1,2048]", "local-cluster[2,1,2048]")
 MOST_ROUNDS = 1
@@ -69,14 +71,14 @@ def rows(quick: bool) -> list[Row]:
         sizes |= {"alike": [10**5, 10**6], "short": [10**6]}
         masters += EXECUTORS
     elif queries == "huge":
-        sizes, masters = {"near": [1 << 26], "short": [10**7]}, MASTERS[:2]
+        sizes = {"near": [LARGEST], "short": [10**7]}
     elif queries == "order":
         count = 1 << 14 if quick else 1 << 22
         sizes, masters = {"ordered": [count], "ordered_at_once": [count]}, MASTERS[1:]
     table = []
     for function, counts in sizes.items():
         for n in counts:
-            for master in masters:
+            for master in masters[: 2 if n == LARGEST else None]:
                 measured = Measurement.of(CASE, function, OURS_SPARK, n=n, master=master)
                 name = f"{function}, n = {n:,}, {master}"
                 table.append(Row(name, measured, (), None, "lower", unit="s"))
@@ -247,7 +249,8 @@ def _measured(table: Any, master: str, here: Any, there: Any) -> dict[str, Any]:
             messages = {}
         else:
             before_start = _used(os.getpid())
-            with _session(master, folder) as session, _peak() as peak:
+            memory = "1g" if master in EXECUTORS else "8g" if len(table) >= 10**7 else "4g"
+            with _session(master, folder, memory) as session, _peak() as peak:
                 there(session.read.parquet(str(folder / "first.parquet")))
                 before, start_cpu = _told(folder), _used(os.getpid()) - before_start
                 begin, used = time.perf_counter(), _used(os.getpid())
@@ -262,12 +265,11 @@ def _measured(table: Any, master: str, here: Any, there: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def _session(master: str, folder: Path) -> Iterator[Any]:
+def _session(master: str, folder: Path, memory: str) -> Iterator[Any]:
     from neardup import spark
 
     (folder / "conf").mkdir()
     (folder / "events").mkdir()
-    memory = "1g" if master in EXECUTORS else "4g"
     settings = SETTINGS.format(folder / "events", memory)
     (folder / "conf" / "spark-defaults.conf").write_text(settings, "utf-8")
     os.environ["SPARK_CONF_DIR"] = str(folder / "conf")
