@@ -152,6 +152,41 @@ def test_an_order_in_ranges_is_that_of_one_task(
     assert most == 90 if limit == 90 else most < 90
 
 
+INTEGERS: Final = {
+    "from 0": (range(82), pa.int16()),
+    "far apart": (range(3, 82 * 10**16, 10**16), pa.int64()),
+    "some negative": (range(-9, 73), pa.int32()),
+    "some too large": (range(2**62 - 9, 2**62 + 73), pa.int64()),
+}
+
+
+@pytest.mark.parametrize("policy", ["greedy", "components"])
+@pytest.mark.parametrize(("ids", "kind"), INTEGERS.values(), ids=INTEGERS)
+def test_ids_that_are_integers_are_decided_as_text(
+    session: Any, ids: range, kind: pa.DataType, policy: str
+) -> None:
+    options: dict[str, Any] = {"similarity": 0.5, "policy": policy}
+    names = dict(zip(DOCUMENTS["id"].to_pylist(), ids, strict=True))
+    table = DOCUMENTS.set_column(0, "id", pa.array(ids, kind))
+    frame = session.createDataFrame(table).repartition(3)
+    result = spark.dedup(frame, parts=3, **options)
+    assert decided(result) == [tuple(names.get(x, x) for x in row) for row in decided_here(options)]
+    assert {result.schema[x].dataType for x in ("id", "kept_id", "cluster")} == {
+        frame.schema["id"].dataType
+    }
+    pairs = spark.similar_pairs(frame, 0.5, parts=3).toArrow().to_pylist()
+    assert {(row["left"], row["right"]) for row in pairs} == {
+        (ids[row["left"]], ids[row["right"]])
+        for row in nd.similar_pairs(DOCUMENTS["text"], 0.5).to_pylist()
+    }
+    by_past = [
+        decided(spark.dedup(session.createDataFrame(x.slice(40)), similarity=0.5, parts=3,
+                            against=session.createDataFrame(x.slice(0, 40))))
+        for x in (table, DOCUMENTS)
+    ]  # fmt: skip
+    assert by_past[0] == [tuple(names.get(x, x) for x in row) for row in by_past[1]]
+
+
 def test_frames_without_rows_are_decided(session: Any) -> None:
     empty = session.createDataFrame(DOCUMENTS).where("false")
     assert spark.dedup(empty, similarity=0.5).count() == 0

@@ -18,7 +18,7 @@ from neardup.errors import DataError, UsageError, suggests_names, warn_of_doubt
 from neardup.fingerprinting.recipe import recipe_of
 from neardup.pipeline.rule_of import rule_of
 from neardup.pipeline.run.rule import Choice, Rule
-from neardup.spark.decision_plan import decide, edges_of, named
+from neardup.spark.decision_plan import decide, edges_of, named, with_ids
 from neardup.spark.engine import Engine, Settings
 from neardup.spark.engine_messages import worker_errors
 from neardup.spark.engine_session import mapped
@@ -29,6 +29,7 @@ from neardup.spark.workers.documents import (
     fingerprinted,
     texts_to_documents,
 )
+from neardup.spark.workers.equal_documents import PAST
 from neardup.spark.workers.file_inputs import Shipped
 
 if TYPE_CHECKING:
@@ -115,9 +116,9 @@ def pairs(
     with worker_errors():
         engine = _engine(df, work, parts)
         columns = f"CAST({_quoted(fingerprint)} AS long) AS fingerprint"
-        numbers, rows = _numbered(engine, df, id, None, [columns])
-        documents = engine.step(rows.drop("id"), codes_to_documents, DOCUMENTS)
-        return _named_pairs(engine, documents, numbers, settings).drop("similarity")
+        names, rows = _numbered(engine, df, id, None, [columns])
+        documents = engine.step(rows, codes_to_documents, DOCUMENTS)
+        return _named_pairs(engine, documents, names, settings).drop("similarity")
 
 
 @suggests_names
@@ -156,8 +157,8 @@ def similar_pairs(
     with worker_errors():
         engine = _engine(df, work, parts)
         _look_at_texts(df, text)
-        numbers, documents = _documents(engine, df, rule, Choice(), (text, id, None, None))
-        return _named_pairs(engine, documents, numbers, Settings.of(rule, Choice()))
+        names, documents = _documents(engine, df, rule, Choice(), (text, id, None, None))
+        return _named_pairs(engine, documents, names, Settings.of(rule, Choice()))
 
 
 @suggests_names
@@ -235,17 +236,19 @@ def dedup(  # noqa: PLR0913
     with worker_errors():
         engine = _engine(df, work, parts)
         _look_at_texts(df, text)
-        ids, documents = _documents(engine, df, rule, choice, (text, id, order_by, within))
+        names, documents = _documents(engine, df, rule, choice, (text, id, order_by, within))
+        documents = engine.keep(documents, "documents", DOCUMENTS)
+        ids = _ids_of(names, documents)
         if order_by is None:
             _look_at_order(ids, id)
-        documents = engine.keep(documents, "documents", DOCUMENTS)
         reference = None
         if against is not None:
             reference = _reference_of(engine, against, rule, choice, (text, id, None, within))
         decided = decide(
             engine, documents, settings, None if reference is None else reference[1]
         ).decided
-        names = ids if reference is None else ids.unionByName(reference[0])
+        if reference is not None:
+            names = ids.unionByName(reference[0])
         with_via = policy == "components"
         decisions = named(decided, names, with_via=with_via)
         columns = ["id", "coalesce(NOT dropped, true) AS kept", "coalesce(kept, id) AS kept_id",
@@ -275,8 +278,9 @@ def _reference_of(
             raise UsageError(f"within {names[3]!r}: an exported index does not know that column")
         return reference_of_file(engine, os.fspath(against), rule)
     _check_columns(against, names[0], names[1], *(x for x in names[3:] if x))
-    numbers, documents = _documents(engine, against, rule, Choice(), names)
-    return numbered_reference(numbers, engine.keep(documents, "past", DOCUMENTS))
+    own, documents = _documents(engine, against, rule, Choice(), names)
+    documents = engine.keep(documents, "past", DOCUMENTS)
+    return numbered_reference(_ids_of(own, documents), documents)
 
 
 def _engine(df: Frame, work: str | None, parts: int | None) -> Engine:
@@ -313,11 +317,12 @@ def _documents(
     rule: Rule,
     choice: Choice,
     names: tuple[str, str, str | None, str | None],
-) -> tuple[Frame, Frame]:
+) -> tuple[Frame | str, Frame]:
+    """What `with_ids` takes, and DOCUMENTS, lazily."""
     text, id_, order_by, within = names
     columns = [f"CAST({_quoted(text)} AS string) AS text", _measured(df, choice)]
     columns.append(f"CAST({'NULL' if within is None else _quoted(within)} AS string) AS within")
-    numbers, rows = _numbered(engine, df, id_, order_by, columns)
+    ids, rows = _numbered(engine, df, id_, order_by, columns)
     step = partial(
         texts_to_documents,
         recipe=engine.ship(rule.recipe),
@@ -325,7 +330,14 @@ def _documents(
         order=choice.order,
         by_features=rule.by_features,
     )
-    return numbers, engine.step(rows.drop("id"), step, DOCUMENTS)
+    return ids, engine.step(rows, step, DOCUMENTS)
+
+
+def _ids_of(names: Frame | str, documents: Frame) -> Frame:
+    """The `id` of each `number`, of what `with_ids` takes and kept DOCUMENTS."""
+    if isinstance(names, str):
+        return documents.selectExpr("number", f"CAST(number AS {names}) AS id")
+    return names
 
 
 def _measured(df: Frame, choice: Choice) -> str:
@@ -367,12 +379,18 @@ def _look_at_order(ids: Frame, name: str) -> None:
 
 def _numbered(
     engine: Engine, df: Frame, id_: str, order_by: str | None, columns: list[str]
-) -> tuple[Frame, Frame]:
-    """The rows with their numbers; and the numbers alone, see `in_order`."""
-    name = _quoted(id_)
+) -> tuple[Frame | str, Frame]:
+    """What `with_ids` takes, and the rows with their numbers.
+
+    Integers that are not negative are numbers themselves, in their own order; others are numbered,
+    see `in_order`.
+    """
+    name, kind = _quoted(id_), _kind_of(df, id_)
+    is_whole = order_by is None and kind in _INTEGERS
     (row,) = df.selectExpr(
-        "count(*) AS rows", f"count({name}) AS ids", f"count(DISTINCT {name}) AS distinct"
-    ).collect()
+        "count(*) AS rows", f"count({name}) AS ids", f"count(DISTINCT {name}) AS distinct",
+        *([f"min({name}) AS least", f"max({name}) AS most"] if is_whole else ()),
+    ).collect()  # fmt: skip
     if row["ids"] < row["rows"]:
         raise DataError(
             f"column {id_!r} is null in {row['rows'] - row['ids']:,} of {row['rows']:,} rows:"
@@ -383,11 +401,13 @@ def _numbered(
             f"column {id_!r} has {row['distinct']:,} values for {row['rows']:,} rows: make it"
             " unique, or drop the repeated rows first"
         )
+    columns = ["CAST(NULL AS string) AS address", *columns]
+    if is_whole and row["rows"] and row["least"] >= 0 and row["most"] < PAST:
+        return kind, df.selectExpr(f"CAST({name} AS long) AS number", *columns)
     places = [] if order_by is None else [f"{_quoted(order_by)} AS place"]
     keys = df.selectExpr(f"{name} AS id", *places)
-    numbers = in_order(engine, keys, row["rows"], f"id {_kind_of(df, id_)}")
-    rows = df.selectExpr(f"{name} AS id", "CAST(NULL AS string) AS address", *columns)
-    return numbers, rows.join(numbers, "id")
+    numbers = in_order(engine, keys, row["rows"], f"id {kind}")
+    return numbers, df.selectExpr(f"{name} AS id", *columns).join(numbers, "id").drop("id")
 
 
 def in_order(engine: Engine, keys: Frame, count: int, id_: str) -> Frame:
@@ -453,10 +473,8 @@ def _before(end: str, columns: list[str]) -> str:
     )
 
 
-def _named_pairs(engine: Engine, documents: Frame, ids: Frame, settings: Settings) -> Frame:
+def _named_pairs(engine: Engine, documents: Frame, names: Frame | str, settings: Settings) -> Frame:
     edges = edges_of(engine, documents, settings)
-    left = ids.selectExpr("number AS left", "id AS left_id")
-    right = ids.selectExpr("number AS right", "id AS right_id")
-    return edges.join(left, "left").join(right, "right").selectExpr(
-        "left_id AS left", "right_id AS right", "distance", "similarity"
-    )  # fmt: skip
+    for side in ("left", "right"):
+        edges = with_ids(edges, names, side, f"{side}_id")
+    return edges.selectExpr("left_id AS left", "right_id AS right", "distance", "similarity")

@@ -7,7 +7,7 @@
    are those of `transitive_groups`, from some of the matches.
 
 Whatever is used twice is written to a work folder as Parquet, so that nothing is computed again,
-and the driver holds nothing but counts and samples: some 20 MB at most.
+and the driver holds nothing but counts, samples and the small side of a join: some 200 MB at most.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from neardup.spark.engine import Engine, Settings
     from neardup.spark.engine_session import Frame
 
-__all__ = ["Decision", "decide", "edges_of", "named"]
+__all__ = ["Decision", "decide", "edges_of", "named", "with_ids"]
 
 MOST_HALVINGS: Final = 12
 
@@ -51,7 +51,8 @@ def decide(
     engine.fit(documents if past is None else documents.unionByName(past))
     copies = _copies(engine, documents, settings)
     standing = documents.where("octet_length(codes) > 0")
-    standing = standing.join(copies.select("number"), "number", "left_anti")
+    gone = engine.small(copies.select("number"), copies.count())
+    standing = standing.join(gone, "number", "left_anti")
     if past is not None:
         past = past.where("octet_length(codes) > 0")
         standing, documents = standing.unionByName(past), documents.unionByName(past)
@@ -66,24 +67,37 @@ def decide(
     return Decision(documents, decisions.where(f"number < {equal_documents.PAST}"))
 
 
-def named(decided: Frame, names: Frame, *, with_via: bool) -> Frame:
+def named(decided: Frame, names: Frame | str, *, with_via: bool) -> Frame:
     """Decisions with ids instead of numbers: `number`, `dropped`, and columns of DUPLICATES.
 
     Args:
         decided: Of a Decision.
-        names: The `id` of each `number`.
+        names: As for `with_ids`.
         with_via: Whether to say the way; it is null for kept documents.
     """
-    kept = names.selectExpr("number AS kept_by", "id AS kept")
-    rows = decided.join(kept, "kept_by")
+    rows = with_ids(decided, names, "kept_by", "kept")
     columns = ["number", "number != kept_by AS dropped", "kept", "distance", "similarity"]
     # By greedy keep a cluster is named by its kept document.
     columns.append("cluster" if with_via else "kept AS cluster")
     if with_via:
-        rows = rows.join(names.selectExpr("number AS label", "id AS cluster"), "label")
-        rows = rows.join(names.selectExpr("number AS via", "id AS via_id"), "via")
+        rows = with_ids(rows, names, "label", "cluster")
+        rows = with_ids(rows, names, "via", "via_id")
         columns.append("CASE WHEN number = kept_by THEN NULL ELSE via_id END AS via")
     return rows.selectExpr(*columns)
+
+
+def with_ids(rows: Frame, names: Frame | str, number: str, id_: str) -> Frame:
+    """The rows with a column of ids for one of numbers.
+
+    Args:
+        rows: With a column `number`.
+        names: The `id` of each `number`, or the type of ids that are the numbers.
+        number: The column's name.
+        id_: The new column's.
+    """
+    if isinstance(names, str):
+        return rows.selectExpr("*", f"CAST({number} AS {names}) AS {id_}")
+    return rows.join(names.selectExpr(f"number AS {number}", f"id AS {id_}"), number)
 
 
 def edges_of(engine: Engine, documents: Frame, settings: Settings) -> Frame:
@@ -101,13 +115,13 @@ def edges_of(engine: Engine, documents: Frame, settings: Settings) -> Frame:
 
 
 def _copies(engine: Engine, documents: Frame, settings: Settings) -> Frame:
-    return engine.step(
-        documents.where("octet_length(codes) > 0"),
-        partial(equal_documents.collapse, keep=settings.keep),
-        equal_documents.COPIES,
-        to=Route(equal_documents.digests, equal_documents.DIGESTS),
-        keep="copies",
+    within = "coalesce(concat(X'01', CAST(within AS binary)), X'00')" * settings.has_within
+    content = ", ".join(filter(None, ["codes", "features", within]))
+    digested = documents.where("octet_length(codes) > 0").selectExpr(
+        f"unhex(substring(sha2(concat({content}), 256), 1, 32)) AS digest", "number", "score"
     )
+    step = partial(equal_documents.collapse, keep=settings.keep)
+    return engine.step(digested, step, equal_documents.COPIES, to="digest", keep="copies")
 
 
 def _edges(engine: Engine, matches: Matches, settings: Settings, *, has_past: bool) -> Frame:

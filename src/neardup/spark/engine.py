@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from neardup.errors import UsageError
 from neardup.features.frequency_table import table_of
@@ -76,6 +76,8 @@ class Limits:
         candidates: Pairs of heavy keys, for each document, beyond which there are waves.
         of_part: Likewise for each partition, 50 bytes each where they are made distinct.
         ids: Ids of a DataFrame that are brought into order in one task, about.
+        sent: Rows of one side of a join that are sent to all tasks, some 50 bytes each, so that the
+            other side stays where it is.
     """
 
     edges: int = 1 << 22
@@ -87,6 +89,7 @@ class Limits:
     candidates: int = 1 << 8
     of_part: int = 1 << 22
     ids: int = 1 << 20
+    sent: int = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +179,7 @@ class Engine:
         worker: Worker,
         schema: str,
         *,
-        to: Route | Literal["p", "one"] | None = None,
+        to: Route | str | None = None,
         keep: str = "",
     ) -> Frame:
         """Run a function over the rows of each partition.
@@ -186,13 +189,15 @@ class Engine:
             worker: Takes batches, and gives those of `schema`.
             schema: Of the result.
             to: The tasks that the rows are brought to before: those that a route sends them to, or
-                their own column "p", or "one" for all. None: the function runs where they are.
+                one for each hash of a column, or "one" for all. None: the function runs where they
+                are.
             keep: Name for the result in the work folder; lazy without one.
         """
         if isinstance(to, Route):
             frame = mapped(frame, partial(to.sender, parts=self.parts), to.schema)
+            to = "p"
         if to is not None:
-            frame = frame.repartition(1) if to == "one" else frame.repartition(self.parts, "p")
+            frame = frame.repartition(1) if to == "one" else frame.repartition(self.parts, to)
         result = mapped(frame, worker, schema)
         return self.keep(result, keep, schema) if keep else result
 
@@ -203,6 +208,10 @@ class Engine:
         frame.write.mode("overwrite").option("compression", "snappy").parquet(path)
         kept: Frame = self.session.read.schema(schema).parquet(path)
         return kept
+
+    def small(self, frame: Frame, rows: int) -> Frame:
+        """A frame of at most some rows, to be sent to all tasks of a join where these are few."""
+        return frame.hint("broadcast") if rows <= self.limits.sent else frame
 
     def ship(self, recipe: Recipe) -> Shipped:
         """Let the workers have a recipe, and the document frequencies that it names."""

@@ -58,6 +58,9 @@ class Frame(Protocol):
     def groupBy(self, name: str) -> Any:  # noqa: N802
         """The rows in groups."""
 
+    def hint(self, name: str) -> Frame:
+        """The frame with a hint to the planner, such as "broadcast"."""
+
     def join(self, other: Frame, on: str, how: str = "inner") -> Frame:
         """The joined rows of both frames."""
 

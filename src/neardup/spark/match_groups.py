@@ -56,10 +56,10 @@ def decided(engine: Engine, links: Frame, settings: Settings) -> Frame:
     Raises:
         NeardupError: If the engine lost something.
     """
-    links = engine.keep(links, "links", LINKS)
     decide = partial(decide_components.decide, keep=settings.keep)
     if links.count() <= engine.limits.edges:
         return engine.step(links, decide, decide_components.DECISIONS, to="one", keep="decisions")
+    links = engine.keep(links, "links", LINKS)
     labelled = _labelled(engine, links)
     counts = labelled.groupBy("label").count().where(f"count > {engine.limits.edges}")
     large = [(row["label"], row["count"]) for row in counts.collect()]

@@ -58,7 +58,9 @@ class Matches:
             codes = engine.keep(standing.select(*_NAMES), "standing", DOCUMENTS)
             return cls(engine, documents, codes, codes, settings)
         chosen = standing.select("number", "within", "features", "codes")
-        step = partial(document_keys.keys_of, cells=_cells(engine, chosen), match=settings.match)
+        (row,) = documents.selectExpr("sum(octet_length(features)) AS bytes").collect()
+        cells = _cells(engine, chosen, int(row["bytes"] or 0))
+        step = partial(document_keys.keys_of, cells=cells, match=settings.match)
         keys = engine.step(chosen, step, document_keys.KEYS, keep="keys")
         loads = _loads(engine, keys.select("key"))
         return cls(engine, documents, standing, keys, settings, loads)
@@ -139,12 +141,15 @@ class Matches:
         loads = self.loads if is_all else _loads(engine, rows.select("key"))
         plan = _heavy(loads, engine.limits.of_key)
         carried = (*document_keys.CARRIED, *labels)
-        schema = ", ".join([document_keys.POSTINGS, *(f"{x} long" for x in labels)])
-        step = partial(
-            key_pairs.candidates, match=self.settings.match, leads="leads" in rows.columns, **listed
-        )
-        to = Route(partial(document_keys.routed, heavy=plan, carried=carried), schema)
-        pairs = engine.step(rows, step, key_pairs.PAIRS, to=to).distinct()
+        leads = "leads" in rows.columns
+        step = partial(key_pairs.candidates, match=self.settings.match, leads=leads, **listed)
+        to: Route | str = "key"
+        if len(plan.cells) or leads:
+            schema = ", ".join([document_keys.POSTINGS, *(f"{x} long" for x in labels)])
+            to = Route(partial(document_keys.routed, heavy=plan, carried=carried), schema)
+        else:
+            rows = rows.selectExpr("0 AS side", "key", *carried)
+        pairs = engine.step(rows, step, key_pairs.PAIRS, to=to)
         return engine.keep(pairs, "pairs", key_pairs.PAIRS)
 
     def _near(self, rows: Frame, step: Worker, schema: str) -> Frame:
@@ -181,15 +186,16 @@ def measured(
         match: Give only pairs that match; None: all.
         measure: Of the similarity; "" for none.
     """
-    parts = engine.parts
-    requests = engine.step(pairs, partial(measuring.requests, parts=parts), measuring.REQUESTS)
-    sent = requests.distinct().join(documents, "number")
+    p = f"CAST(pmod(xxhash64(right), {engine.parts}) AS int) AS p"
+    requests = pairs.selectExpr(p, "left AS number").unionByName(
+        pairs.selectExpr(p, "right AS number")
+    )
+    sent = engine.small(requests.distinct(), 2 * pairs.count()).join(documents, "number")
     columns = ("score", "within", "codes", "features")
     sent = sent.selectExpr("p", "number", "CAST(NULL AS long) AS right", *columns)
-    routed = engine.step(pairs, partial(measuring.routed_pairs, parts=parts), measuring.ROUTED)
     kinds = ("double", "string", "binary", "binary")
     nulls = [f"CAST(NULL AS {k}) AS {c}" for c, k in zip(columns, kinds, strict=True)]
-    both = sent.unionByName(routed.selectExpr("p", "number", "right", *nulls))
+    both = sent.unionByName(pairs.selectExpr(p, "left AS number", "right", *nulls))
     step = partial(measuring.measure, match=match, measure_name=measure)
     return engine.step(both, step, measuring.EDGES, to="p")
 
@@ -197,16 +203,22 @@ def measured(
 def with_measures(engine: Engine, decisions: Frame, documents: Frame, measure: str) -> Frame:
     """DECISIONS with the distance and the similarity of each dropped document to the kept one."""
     pairs = decisions.where("number != kept_by").selectExpr("number AS left", "kept_by AS right")
+    pairs = engine.keep(pairs, "pairs", key_pairs.PAIRS)
     measures = measured(engine, pairs, documents, None, measure).selectExpr(
         "left AS number", "distance", "similarity"
     )
     return decisions.drop("distance", "similarity").join(measures, "number", "left")
 
 
-def _cells(engine: Engine, documents: Frame) -> bytes:
-    """The document frequency of each feature, in hashed cells: a byte for each."""
-    (row,) = documents.selectExpr("sum(octet_length(features)) AS bytes").collect()
-    bits = (int(row["bytes"] or 0) // 4).bit_length()
+def _cells(engine: Engine, documents: Frame, nbytes: int) -> bytes:
+    """The document frequency of each feature, in hashed cells: a byte for each.
+
+    Args:
+        engine: Where.
+        documents: DOCUMENTS.
+        nbytes: Of their features, about.
+    """
+    bits = (nbytes // 4).bit_length()
     bits = max(LEAST_CELL_BITS, min(MOST_CELL_BITS, bits))
     counted = engine.step(
         documents, partial(document_keys.cells_of, bits=bits), document_keys.CELLS

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
-from neardup.spark.workers.partition_rows import arrays_of, batches_of, part_of, whole
+from neardup.spark.workers.partition_rows import arrays_of, batches_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,41 +16,14 @@ if TYPE_CHECKING:
 
     from neardup.runtime.types import Rows
 
-__all__ = ["COPIES", "DIGESTS", "PAST", "collapse", "digests", "first_in_order", "order_of"]
+__all__ = ["COPIES", "PAST", "collapse", "first_in_order", "order_of"]
 
-DIGESTS: Final = "p int, digest binary, number long, score double"
 COPIES: Final = "number long, stands long, score double, stands_score double, lowest long"
 """A document, its representative, which is the equal one of highest priority, and the lowest number
 of all that are equal."""
 
 PAST: Final = 1 << 62
 """The first number of documents of the past, which are always kept."""
-
-
-def digests(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
-    """Digest the codes, features and `within` of each document: DOCUMENTS to DIGESTS.
-
-    Two documents with equal digests (128 bits of BLAKE2b) are taken to be equal.
-    """
-    for batch in batches:
-        codes = batch.column("codes").to_pylist()
-        features, within = batch.column("features").to_pylist(), batch.column("within").to_pylist()
-        numbers, score = arrays_of(batch, "number", "score")
-        used = np.array([bool(code) for code in codes], np.bool_)
-        keys = [_digest(*codes_of) for codes_of in zip(codes, features, within, strict=True)]
-        heads = np.frombuffer(b"".join(keys), "<u8")[::2].copy()
-        columns = {
-            "p": pa.array(part_of(heads, parts)[used]),
-            "digest": pa.array([x for x, y in zip(keys, used, strict=True) if y], pa.binary()),
-            "number": pa.array(numbers[used]),
-            "score": pa.array(score[used]),
-        }
-        yield pa.record_batch(columns)
-
-
-def _digest(code: bytes, features: bytes, within: str | None) -> bytes:
-    group = b"\0" if within is None else b"\1" + within.encode("utf8", "surrogatepass")
-    return hashlib.blake2b(b"".join((code, features, group)), digest_size=16).digest()
 
 
 def order_of(keep: str, score: npt.NDArray[np.float64], numbers: Rows) -> Rows:
@@ -79,7 +51,11 @@ def first_in_order(groups: Rows, order: Rows) -> Rows:
 
 
 def collapse(batches: Iterable[pa.RecordBatch], keep: str) -> Iterator[pa.RecordBatch]:
-    """Choose representatives of equal documents: DIGESTS, a digest in one partition, to COPIES."""
+    """Choose representatives of equal documents: COPIES.
+
+    Takes rows of `digest`, `number` and `score`, those of a digest in one partition. Two documents
+    with equal digests are taken to be equal.
+    """
     table = whole(batches)
     if table is None:
         return

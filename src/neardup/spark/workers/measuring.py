@@ -9,38 +9,18 @@ import pyarrow as pa
 
 from neardup.fingerprinting.values import distance
 from neardup.similarity.feature_sets import similarities
-from neardup.spark.workers.partition_rows import arrays_of, batches_of, part_of, sets_of, whole
+from neardup.spark.workers.partition_rows import arrays_of, batches_of, sets_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from neardup.similarity.feature_sets import Match
 
-__all__ = ["EDGES", "REQUESTS", "ROUTED", "measure", "requests", "routed_pairs"]
+__all__ = ["EDGES", "measure"]
 
-REQUESTS: Final = "p int, number long"
-ROUTED: Final = "p int, number long, right long"
 EDGES: Final = (
     "left long, right long, left_score double, right_score double, distance int, similarity double"
 )
-
-
-def requests(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
-    """The documents that each partition of PAIRS needs: REQUESTS, some repeated."""
-    for batch in batches:
-        left, right = arrays_of(batch, "left", "right")
-        p, numbers = np.tile(part_of(right, parts), 2), np.concatenate([left, right])
-        order = np.lexsort((p, numbers))
-        p, numbers = p[order], numbers[order]
-        new = np.append(True, (np.diff(p) != 0) | (np.diff(numbers) != 0))[: len(p)]
-        yield pa.record_batch({"p": p[new], "number": numbers[new]})
-
-
-def routed_pairs(batches: Iterable[pa.RecordBatch], parts: int) -> Iterator[pa.RecordBatch]:
-    """Send PAIRS to the partition that `requests` named; gives ROUTED."""
-    for batch in batches:
-        left, right = arrays_of(batch, "left", "right")
-        yield pa.record_batch({"p": part_of(right, parts), "number": left, "right": right})
 
 
 def measure(
@@ -49,7 +29,8 @@ def measure(
     """Measure pairs that are joined with their documents; gives EDGES.
 
     Args:
-        batches: Rows of `right` null, which are documents, and of `right` a number: pairs.
+        batches: Rows of `right` null, which are documents, and of `right` a number: pairs, some
+            repeated.
         match: Give only pairs that match; None: all.
         measure_name: Of the similarity; "" for none.
     """
@@ -60,20 +41,21 @@ def measure(
     pairs, documents = table.filter(is_pair), table.filter(is_pair.to_numpy() ^ True)
     numbers, sets, codes = sets_of(documents)
     order = np.argsort(numbers, kind="stable")
-    left, right = arrays_of(pairs, "number", "right")
-    one, other = (order[np.searchsorted(numbers[order], side)] for side in (left, right))
+    ends = arrays_of(pairs, "number", "right")
+    one, other = (order[np.searchsorted(numbers[order], side)] for side in ends)
+    one, other = np.divmod(np.unique(one * len(order) + other), len(order))
     within = documents.column("within").cast(pa.string()).combine_chunks()
     groups = within.dictionary_encode(null_encoding="encode").indices.to_numpy()
     (score,) = arrays_of(documents, "score")
     columns: dict[str, Any] = {
-        "left": left,
-        "right": right,
+        "left": numbers[one],
+        "right": numbers[other],
         "left_score": score[one],
         "right_score": score[other],
         "distance": distance(codes[one], codes[other]).astype(np.int32),
-        "similarity": pa.nulls(len(left), pa.float64()),
+        "similarity": pa.nulls(len(one), pa.float64()),
     }
-    good = np.ones(len(left), np.bool_)
+    good = np.ones(len(one), np.bool_)
     if measure_name:
         columns["similarity"] = reached = similarities(sets, one, other, measure_name)
         if match is not None:
