@@ -14,7 +14,7 @@ executors, are run when they are asked for:
 
     NEARDUP_BENCH_SPARK=large python bench/run.py spark --rounds 1
 
-and the largest, 2^26 fingerprints and 10^7 short documents (12 words, a third of them copies, half
+and the largest, also 2^26 fingerprints and 10^7 short documents (12 words, a third of them copies, half
 of these with another last word), on one machine and on Sail, the documents also on Spark with 8 GB
 of heap in place of 4:
 
@@ -71,7 +71,7 @@ def rows(quick: bool) -> list[Row]:
         sizes |= {"alike": [10**5, 10**6], "short": [10**6]}
         masters += EXECUTORS
     elif queries == "huge":
-        sizes = {"near": [LARGEST], "short": [10**7]}
+        sizes |= {"near": [LARGEST], "short": [10**7]}
     elif queries == "order":
         count = 1 << 14 if quick else 1 << 22
         sizes, masters = {"ordered": [count], "ordered_at_once": [count]}, MASTERS[1:]
