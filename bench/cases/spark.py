@@ -14,7 +14,7 @@ executors, are run when they are asked for:
 
     NEARDUP_BENCH_SPARK=large python bench/run.py spark --rounds 1
 
-and the largest, also 2^26 fingerprints and 10^7 short documents (12 words, a third of them copies, half
+and the largest, 2^26 fingerprints and 10^7 short documents (12 words, a third of them copies, half
 of these with another last word), on one machine and on Sail, the documents also on Spark with 8 GB
 of heap in place of 4:
 
