@@ -183,7 +183,7 @@ def test_a_command_loads_no_library_that_it_does_not_use() -> None:
         "try: main()\nfinally: print(libraries & set(sys.modules))"
     )
     loaded = run_python(code).splitlines()[-1]
-    assert {"numba", "pyarrow"} == set(ast.literal_eval(loaded))
+    assert set(ast.literal_eval(loaded)) <= {"numba", "pyarrow"}
 
 
 def test_a_distance_loads_no_kernel() -> None:
