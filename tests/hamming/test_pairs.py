@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import combinations
 from math import comb
 from typing import Any
 
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 from neardup.errors import TooManyPairsError, UsageError
 from neardup.hamming.all_pairs import pairs
 from neardup.hamming.chance import chance_warning
-from neardup.hamming.join import join_engine
-from neardup.hamming.join.row_partition import group_equal
+from neardup.hamming.join import join_engine, sinks
+from neardup.hamming.join.row_partition import Groups, group_equal
+from neardup.hamming.join.sinks import pairs_within, unpacked_pairs
 from neardup.hamming.plans.join_plan import plan_pairs
 from neardup.hamming.plans.plan_checks import check_join_plan
 from planted import JIT, ROWS, brute, planted
@@ -222,6 +224,17 @@ def test_group_equal_names_the_smallest_equal_row(width: int) -> None:
         fps = rng.integers(0, span, (ROWS, width)).astype(np.uint64)
         rows = [tuple(row) for row in fps.tolist()]
         assert group_equal(fps, 2).tolist() == [rows.index(row) for row in rows]
+
+
+@given(values=st.lists(st.integers(0, 5), min_size=1, max_size=30), step=st.integers(1, 40))
+def test_pairs_of_equal_rows_are_listed_some_at_a_time(values: list[int], step: int) -> None:
+    groups = Groups.of(group_equal(np.array(values, np.uint64)[:, None], 1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sinks, "STEP", step)
+        parts = [unpacked_pairs(part) for part in pairs_within(groups.members, groups)]
+    listed = [pair for part in parts for pair in zip(*map(np.ndarray.tolist, part), strict=True)]
+    every_two = combinations(range(len(values)), 2)
+    assert sorted(listed) == [(i, j) for i, j in every_two if values[i] == values[j]]
 
 
 def test_block_masks_are_disjoint_and_cover_the_width() -> None:

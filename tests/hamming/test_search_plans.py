@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup.errors import UsageError
-from neardup.hamming.plans.blocks import agreement, block_radii
+from neardup.hamming.plans.blocks import agreement, block_radii, signatures
 from neardup.hamming.plans.choose import named_plan, plan_search
 from neardup.hamming.plans.names import JOIN_PLANS, SEARCH_PLANS, listed_plans
 from neardup.hamming.plans.plan_checks import check_join_plan
@@ -218,6 +218,12 @@ def test_help_and_planners_know_the_plans_of_one_table() -> None:
         else:
             with pytest.raises(UsageError, match="plan"):
                 check_join_plan(plan, 3, 64)
+
+
+@given(st.integers(0, 9), st.integers(-1, 11))
+def test_values_within_a_distance_are_counted(bits: int, distance: int) -> None:
+    near = [value for value in range(1 << bits) if value.bit_count() <= distance]
+    assert signatures(bits, distance) == len(near)
 
 
 @given(st.integers(0, 80), st.integers(1, 80))
