@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup.errors import UsageError
-from neardup.hamming.plans.blocks import agreement, block_radii, signatures
+from neardup.hamming.plans.blocks import agreement, block_radii, shares_within, signatures
 from neardup.hamming.plans.choose import named_plan, plan_search
 from neardup.hamming.plans.names import JOIN_PLANS, SEARCH_PLANS, listed_plans
 from neardup.hamming.plans.plan_checks import check_join_plan
@@ -224,6 +226,20 @@ def test_help_and_planners_know_the_plans_of_one_table() -> None:
 def test_values_within_a_distance_are_counted(bits: int, distance: int) -> None:
     near = [value for value in range(1 << bits) if value.bit_count() <= distance]
     assert signatures(bits, distance) == len(near)
+
+
+@given(st.lists(st.floats(0, 1), max_size=6), st.integers(-1, 7))
+def test_shares_within_a_distance_add_up_over_all_choices_of_bits(
+    differ: list[float], distance: int
+) -> None:
+    shares = shares_within(np.array(differ), distance)
+    for bits in range(len(differ) + 1):
+        few = [x for x in product([0, 1], repeat=bits) if sum(x) <= distance]
+        chances = [
+            prod(share if bit else 1 - share for bit, share in zip(x, differ, strict=False))
+            for x in few
+        ]
+        assert shares[bits] == pytest.approx(sum(chances))
 
 
 @given(st.integers(0, 80), st.integers(1, 80))
