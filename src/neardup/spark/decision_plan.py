@@ -115,8 +115,9 @@ def edges_of(engine: Engine, documents: Frame, settings: Settings) -> Frame:
 
 
 def _copies(engine: Engine, documents: Frame, settings: Settings) -> Frame:
-    within = "coalesce(concat(X'01', CAST(within AS binary)), X'00')" * settings.has_within
-    content = ", ".join(filter(None, ["codes", "features", within]))
+    # Of fixed size, as codes are: nobody can shift bytes from one value into the next.
+    within = "unhex(sha2(coalesce(concat(X'01', CAST(within AS binary)), X'00'), 256))"
+    content = ", ".join([*([within] if settings.has_within else []), "codes", "features"])
     digested = documents.where("octet_length(codes) > 0").selectExpr(
         f"unhex(substring(sha2(concat({content}), 256), 1, 32)) AS digest", "number", "score"
     )
