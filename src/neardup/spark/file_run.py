@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Final
 from neardup.documents import OutputSet, open_sources, rejects_doubt
 from neardup.errors import UsageError
 from neardup.pipeline.run.against import Against, ReferenceIndex
+from neardup.pipeline.run.kept_options import keep_options
 from neardup.pipeline.run.rule import settings as settings_of
+from neardup.pipeline.run.run_folder import described
 from neardup.pipeline.run.summary import Summary, missing_note
 from neardup.runtime.progress import Quiet, Stopwatch
 from neardup.spark.decision_plan import decide, named
@@ -27,6 +29,7 @@ from neardup.spark.exported_index import reference_of_file, write_reference
 from neardup.spark.input_frame import read_inputs
 from neardup.spark.publishing import (
     check_outputs,
+    join_tables,
     kinds_of,
     publish,
     removed_unless,
@@ -113,7 +116,9 @@ def dedup_files(
         rows = named(decided, names, with_via="via" in kinds)
         write_decided(engine, inputs, rows, (read, input_format), (folder, kinds))
         total = inputs.counts | _decided_counts(decided)
-        publish(engine, folder, (inputs.parts, kinds), outputs, written)
+        join_tables(folder, inputs.parts, kinds, outputs, written)
+        keep_options(outputs.duplicates, paths, described(rule, choice, read), written)
+        publish(engine, folder, outputs, written)
     summary = _summary(total, inputs, outputs, (rule, choice), written.replaced)
     return replace(summary, seconds=watch.stop())
 

@@ -31,6 +31,7 @@ from neardup.spark.file_run import bytes_of, check_inputs, parts_for, work_folde
 from neardup.spark.input_frame import Inputs, frame_of_files, notes_of
 from neardup.spark.publishing import (
     check_outputs,
+    join_tables,
     publish,
     removed_unless,
     staging,
@@ -127,7 +128,8 @@ def decontaminate_files(
         if outputs.found is not None:
             leak_rows = found_rows(findings, benchmark)
             write_table(written, outputs.found, FOUND, leak_rows, csv_safe=outputs.csv_safe)
-        publish(engine, folder, (parts, kinds), written_there, written)
+        join_tables(folder, parts, kinds, written_there, written)
+        publish(engine, folder, written_there, written)
     summary = summary_of(
         (rule, benchmarks, benchmark, outputs), tally, (findings.documents, rejected),
         dropped=len(tally.documents), cut=0, nbytes=nbytes,

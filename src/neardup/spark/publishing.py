@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "check_outputs",
     "in_batches",
+    "join_tables",
     "kinds_of",
     "publish",
     "removed_unless",
@@ -168,13 +169,7 @@ def write_decided(
     engine.step(files.unionByName(rows), step, WRITTEN, to="p", keep="written")
 
 
-def publish(
-    engine: Engine,
-    folder: str,
-    parts: tuple[int, tuple[str, ...]],
-    outputs: Outputs,
-    written: OutputSet,
-) -> None:
+def publish(engine: Engine, folder: str, outputs: Outputs, written: OutputSet) -> None:
     """Move the kept files of a folder, and the tables, to their place: all or none.
 
     Until here the workers wrote below `folder` alone, which goes with the run: an interrupt or a
@@ -186,14 +181,12 @@ def publish(
     Args:
         engine: Where uploads run.
         folder: Of the run.
-        parts: How many parts each table has, and what was written.
         outputs: Where to.
-        written: The set that the tables become part of.
+        written: The set with the tables.
 
     Raises:
         FileError: If one of them cannot.
     """
-    _join_tables(folder, parts[0], outputs, written, with_via="via" in parts[1])
     kept = outputs.kept
     if kept is not None and is_uri(kept):
         _upload(engine, Path(folder, "kept"), kept)
@@ -231,11 +224,19 @@ def _upload(engine: Engine, kept: Path, target: str) -> None:
         engine.step(frame, partial(upload_files, target=target), UPLOADED, keep="uploaded")
 
 
-def _join_tables(
-    folder: str, files: int, outputs: Outputs, written: OutputSet, *, with_via: bool
+def join_tables(
+    folder: str, files: int, kinds: Sequence[str], outputs: Outputs, written: OutputSet
 ) -> None:
-    """Join the files' parts of each table in the order of the inputs."""
-    duplicates = DUPLICATES.append(VIA) if with_via else DUPLICATES
+    """Join the files' parts of each table in the order of the inputs.
+
+    Args:
+        folder: Of the run.
+        files: How many parts each table has.
+        kinds: What was written.
+        outputs: Where to.
+        written: The set that the tables become part of.
+    """
+    duplicates = DUPLICATES.append(VIA) if "via" in kinds else DUPLICATES
     for kind, schema in (("duplicates", duplicates), ("clusters", CLUSTERS)):
         path = getattr(outputs, kind)
         if path is not None:
