@@ -13,7 +13,7 @@ from neardup.runtime.arrays import frozen
 if TYPE_CHECKING:
     from neardup.runtime.types import Codes, RowNumbers
 
-__all__ = ["as_codes", "check_distance", "distance"]
+__all__ = ["as_codes", "check_distance", "check_last_word", "distance"]
 
 
 def distance(a: Any, b: Any, bits: int | None = None) -> Any:
@@ -121,11 +121,17 @@ def as_codes(fingerprints: Any, bits: int | None = None) -> tuple[Codes, RowNumb
     if mask is not None and mask.any():
         rows = np.flatnonzero(~mask.reshape(len(array), -1).any(axis=1)).astype(np.uint32)
         codes = codes[rows]
-    if bits < width and len(codes) and int(codes[:, -1].max()) >> (bits - width + 64):
+    if bits < width and len(codes):
+        check_last_word(int(codes[:, -1].max()), bits)
+    return frozen(codes), rows, bits
+
+
+def check_last_word(word: int, bits: int) -> None:
+    """Raise UsageError if the last word of a fingerprint has bits beyond its width."""
+    if bits % 64 and word >> bits % 64:
         raise UsageError(
             f"a fingerprint has bits set beyond bits = {bits}: clear them or raise bits"
         )
-    return frozen(codes), rows, bits
 
 
 def _from_ints(values: Any, bits: int | None) -> Codes:

@@ -126,7 +126,7 @@ class BaseIndex(Queries):
             "removed": removed,
             **self._kind.describe(self._reach),
             "store": self.store,
-            "extract": self._kind.extract,
+            "extract": self.extract,
             **self._store.facts(),
             "ids": version.id_kind,
             "segments": [segment.stats(self._kind) for segment in version.segments],

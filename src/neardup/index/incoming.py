@@ -13,7 +13,7 @@ from neardup.documents.markup import extracted
 from neardup.errors import UsageError
 from neardup.fingerprinting.fingerprints import feature_hashes
 from neardup.fingerprinting.sets_of_texts import feature_sets
-from neardup.fingerprinting.values import as_codes
+from neardup.fingerprinting.values import as_codes, check_last_word
 from neardup.index.set_arrays import Sets
 from neardup.runtime.arrays import check_given, frozen
 
@@ -84,11 +84,7 @@ def one_fingerprint(value: Any, settings: DistanceSettings) -> Code | None:
                 f"the fingerprint is {value.dtype} of shape {value.shape}: use an int or"
                 f" uint64 ({settings.width},)"
             )
-        top = settings.bits % 64
-        if top and int(value[-1]) >> top:
-            raise UsageError(
-                f"a fingerprint has bits set beyond bits = {settings.bits}: clear them"
-            )
+        check_last_word(int(value[-1]), settings.bits)
         return value.copy()
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         raise UsageError(f"a fingerprint is {type(value).__name__}: {value!r:.60}: use an int")

@@ -206,6 +206,11 @@ class Queries:
         return codec.kind if codec.is_kept else self._kind.keeps or "none"
 
     @property
+    def extract(self) -> str | None:
+        """The part of raw HTML that it compares, as in `DurableIndex.open`; None if none is set."""
+        return self._kind.extract
+
+    @property
     def id_kind(self) -> str | None:
         """The type of the ids, "int" or "str"; None before the first one."""
         return self._source.current().id_kind

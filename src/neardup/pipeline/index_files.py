@@ -230,7 +230,7 @@ class _Inputs:
         rejects_path: str | None,
         format_name: InputFormat | str | None,
     ) -> None:
-        self._index, self._read = index, read_as(index.stats()["extract"], read)
+        self._index, self._read = index, read_as(index.extract, read)
         self._bits = 0 if index.by == "similarity" else index.bits
         stored = [path for path in paths if _is_fingerprint_file(path)]
         if stored and len(stored) < len(paths):

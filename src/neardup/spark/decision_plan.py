@@ -90,7 +90,7 @@ def with_ids(rows: Frame, names: Frame | str, number: str, id_: str) -> Frame:
     """The rows with a column of ids for one of numbers.
 
     Args:
-        rows: With a column `number`.
+        rows: With the column of numbers.
         names: The `id` of each `number`, or the type of ids that are the numbers.
         number: The column's name.
         id_: The new column's.

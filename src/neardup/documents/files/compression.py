@@ -203,7 +203,7 @@ class ByteReader:
 
     def _check_stream(self, block: bytes, row: int) -> None:
         if self.failure is not None:
-            reached = row + max(block.count(b"\n"), 1)
+            reached = row + max(line_ends(block), 1)
             raise DataError(
                 f"{self._name}:{reached}: the {self._codec} stream is broken near here:"
                 f" {self.failure}; fetch or compress the file again"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from neardup.documents.batch import Gathered, ReadOptions, too_long
-from neardup.documents.files.compression import SHOWN_BYTES
+from neardup.documents.files.compression import SHOWN_BYTES, line_ends
 from neardup.documents.files.problems import BadRecordError
 from neardup.documents.formats.field_spans import Spans
 from neardup.documents.formats.jsonl import RecordParser
@@ -117,7 +117,7 @@ class MboxSource(TextSource):
         while (block := reader.block(_BLOCK_BYTES, lines, longest, passes=passes)) or (
             reader.long_line
         ):
-            lines += block.count(b"\n")
+            lines += line_ends(block)
             # A blank line may end the block before.
             begins = [x.end() - len(self._end) for x in _BETWEEN.finditer(self._end + block)]
             if not is_open and (not begins or block[: begins[0]].strip()):

@@ -396,12 +396,16 @@ class FolderStore:
         """The attachments to write by number; None for those to remove."""
         return self._pending.contents() if self._has_attachments() else {}
 
+    @property
+    def _is_behind(self) -> bool:
+        """Whether the log has as many rows as it may before commits wait for the background."""
+        return self._commit.logged >= MOST_FLUSHES * self.flush_rows
+
     def _wait_for_room(self) -> None:
         """Wait, without the lock, until the background jobs are less far behind."""
         with self.lock:
             stored = sum(each.file is not None for each in self._commit.version.segments)
-            is_full = self._commit.logged >= MOST_FLUSHES * self.flush_rows
-            job = self._flush if is_full else self._merge if stored > MOST_FILES else None
+            job = self._flush if self._is_behind else self._merge if stored > MOST_FILES else None
         if job is not None:
             job.wait()
 
@@ -455,8 +459,7 @@ class FolderStore:
     def _write_pending(self, ahead: Job | None, early: EarlyRecord | None) -> None:
         """Write the pending rows to the log; if they are too many for it, to files at once."""
         pending = self._pending
-        is_behind = self._retry > 0 and self._commit.logged >= MOST_FLUSHES * self.flush_rows
-        if pending.is_for_files or is_behind:
+        if pending.is_for_files or (self._retry and self._is_behind):
             self.flush_now(ahead)  # raises what the background could only log
             self._schedule()
             return

@@ -125,7 +125,6 @@ class ReferenceIndex:
             self.index = _opened(against)
             self._seen = self.index.snapshot()
         self.is_similar = self.index.by == "similarity"
-        self._extract: str | None = self.index.stats()["extract"]
         try:
             self._check(read)
         except BaseException:
@@ -160,7 +159,7 @@ class ReferenceIndex:
 
     def reading(self, read: ReadOptions) -> ReadOptions:
         """The options of the run, for texts of HTML as the index takes them; see `read_as`."""
-        return read_as(self._extract, read)
+        return read_as(self.index.extract, read)
 
     def close(self) -> None:
         """Close the index; uncommitted changes are dropped."""

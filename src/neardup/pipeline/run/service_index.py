@@ -66,7 +66,7 @@ class ServiceIndex:
         recipe = facts["recipe"]
         self.recipe = None if recipe is None else Recipe.from_json(json.dumps(recipe))
         self.similarity, self.measure = facts.get("similarity", 0.0), facts.get("measure", "")
-        self._extract: str | None = facts.get("extract")
+        self.extract: str | None = facts.get("extract")
         self.distance, self.bits = facts.get("distance", 0), facts.get("bits", 64)
         if update and facts["readonly"]:
             raise UsageError(f"{url} only reads: give --update the service that writes")
@@ -90,10 +90,6 @@ class ServiceIndex:
     def close(self) -> None:
         """Close connections."""
         self._client.close()
-
-    def stats(self) -> dict[str, Any]:
-        """The settings of the index that a run asks for by this call."""
-        return {"extract": self._extract}
 
     def compared(
         self, ids: pa.Array, contents: Any, least: float, most: int
