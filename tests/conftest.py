@@ -6,6 +6,7 @@ import functools
 import gc
 import os
 import signal
+import warnings
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 QUICK: Final = 0.07
 """Seconds of a processor that a test of the quick suite may take."""
+WRAPS: Final = "overflow encountered"
+"""How NumPy begins its warning where plain kernels wrap."""
 collect_ignore = [] if JIT else ONCE
 
 settings.register_profile(
@@ -41,7 +44,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # Many tests start processes, and each would compile 300 modules to bytecode anew.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if not JIT:
-        config.addinivalue_line("filterwarnings", "ignore:overflow encountered:RuntimeWarning")
+        # Also for threads that run on between two tests, and while pytest sets its filters anew.
+        warnings.filterwarnings("ignore", WRAPS, RuntimeWarning)
+        config.getini("filterwarnings")[:] = [f"error:(?!{WRAPS})"]
 
 
 def pytest_collection_finish() -> None:
