@@ -121,6 +121,7 @@ def test_no_bound_excludes_a_pair_that_reaches_the_threshold(
 
 
 @given(sizes, sizes, measures, thresholds)
+@example(1_000_000_002, 1, "jaccard", 1e-9)
 def test_bounds_are_as_tight_as_rounding_allows(
     size: int, other: int, measure: str, similarity: float
 ) -> None:

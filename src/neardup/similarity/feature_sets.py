@@ -117,8 +117,8 @@ class Match:
             >>> Match(0.8).prefixes(np.array([0, 1, 9])).tolist()
             [0, 1, 2]
         """
-        least = sizes * self.kind.size_ratio(float(self.similarity)) - sizes * ROUNDING
-        return np.minimum(sizes, sizes - np.ceil(least).astype(np.int64) + 1)
+        least = np.ceil(sizes * self.least_ratio).astype(np.int64)
+        return np.minimum(sizes, sizes - least + 1)
 
 
 @dataclass(slots=True)

@@ -73,10 +73,15 @@ def score(shared: float, size: float, other: float, measure: int) -> float:
 
 
 @inner
+def _least_ratio(condition: Condition) -> float:
+    """The least ratio of the sizes of two sets that are similar enough."""
+    return size_ratio(condition.similarity, condition.measure) * (1.0 - _ROUNDING)
+
+
+@inner
 def least_overlap(size: int, condition: Condition) -> int:
     """The least number of features that a set of `size` shares with one that is similar enough."""
-    share = size_ratio(condition.similarity, condition.measure)
-    return max(1, np.int64(math.ceil(share * size - _ROUNDING * size)))
+    return max(1, np.int64(math.ceil(_least_ratio(condition) * size)))
 
 
 @inner
@@ -98,7 +103,7 @@ def most_before(size: int, condition: Condition) -> int:
 @inner
 def sizes_near(size: int, condition: Condition) -> tuple[int, int]:
     """The least and the most features of a set that is similar enough to one of `size`."""
-    share = size_ratio(condition.similarity, condition.measure) * (1.0 - _ROUNDING)
+    share = _least_ratio(condition)
     largest = np.int64(_LARGEST)
     # A share of 0 bounds no size: the comparison fails, and nothing is divided by it.
     if size < share * _LARGEST:

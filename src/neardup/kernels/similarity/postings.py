@@ -71,7 +71,7 @@ USED: Final = VERIFIED + 1
 ROWS_A_KEY: Final = 5
 """The most rows of an index for each key that was put in: four in blocks, and one in a ring."""
 
-SECOND_BLOCK, BLOCK_TIMES, LARGEST_BLOCK = 3, 4, 192
+SECOND_BLOCK, BLOCK_TIMES, LARGEST_BLOCK = 3, 4, 191
 """Sizes of the blocks of a class: the second one's, the factor of each later one, and the largest.
 
 A class that has one of the largest is long."""
