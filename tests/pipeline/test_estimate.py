@@ -75,6 +75,47 @@ def test_the_beginning_stands_for_the_whole_and_says_so(
     assert any("may take several times as long" in x for x in part.notes) is rule.by_features
 
 
+class _Clock:
+    """A clock that is a second later whenever somebody looks at it."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def perf_counter(self) -> float:
+        self.looks += 1
+        return self.looks
+
+
+@pytest.mark.parametrize("inputs", [1, 2])
+def test_a_search_by_features_grows_faster_than_the_input_and_all_else_as_the_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inputs: int
+) -> None:
+    small_sample(monkeypatch)
+    monkeypatch.setattr("neardup.pipeline.estimate.MOST_INPUTS", 1)
+    clock = _Clock()
+    monkeypatch.setattr("neardup.pipeline.estimate.time", clock)
+    part = estimate(*(write(tmp_path / f"{i}.jsonl", 200_000) for i in range(inputs)), rule=Rule())
+    times = part.input_bytes / part.sampled_bytes
+    batches = clock.looks // 4 - 1  # each is read and taken; then all are finished and matched
+    seconds = (2 * batches + 1) * times + times**1.2 + part.input_bytes / 1e9
+    assert times > 2
+    assert part.seconds == pytest.approx(seconds, rel=1e-3)
+
+
+def test_a_search_by_distance_is_shared_among_workers(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def seconds(workers: int) -> float:
+        monkeypatch.setattr("neardup.pipeline.estimate.time", _Clock())
+        limits = Limits(workers=workers, plan="multi:5")
+        rule = Rule(distance=3)
+        return estimate_run([str(corpus)], rule, Choice(), ReadOptions(), limits).seconds
+
+    one, two, four = map(seconds, (1, 2, 4))
+    assert one - two == pytest.approx(2 * (two - four))
+    assert one > two
+
+
 def test_each_input_has_its_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small_sample(monkeypatch)
     paths = [write(tmp_path / f"{i}.jsonl", 100 + 200 * i) for i in range(5)]

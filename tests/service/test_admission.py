@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,13 +15,14 @@ import pytest
 
 import neardup as nd
 from neardup.errors import DataError, FileError
-from neardup.service import committer
+from neardup.service import committer, server
 from neardup.service.access import Access
 from neardup.service.columns import Columns
 from neardup.service.committer import Aging, Committer, Work
 from neardup.service.messages import (
     Document,
     Match,
+    Nearest,
     Query,
     Terms,
     as_document,
@@ -231,6 +233,21 @@ def test_a_question_counts_only_while_it_runs(tmp_path: Path) -> None:
         assert (type(both[1]), both[1].name) == (Problem, "queue-full")
 
 
+def test_four_calls_of_nearest_for_each_thread_wait_or_run(tmp_path: Path) -> None:
+    async def story() -> list[Any]:
+        index = nd.DurableIndex.open(tmp_path / "i", distance=3)
+        settings = Settings(limits=Limits(nearest=2))
+        service = Service(index, settings, asyncio.get_running_loop(), has_keys=False)
+        calls = [service.operations["nearest"].answers([Nearest(fingerprint=5)]) for _ in range(10)]
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        service.close()
+        index.close()
+        return answers
+
+    refused = [getattr(answer, "name", None) for answer in asyncio.run(story())]
+    assert refused == [None] * 8 + ["queue-full"] * 2
+
+
 def test_metrics_tell_what_waits_for_a_commit_and_in_which_sizes_it_was_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,3 +287,18 @@ def test_what_waited_too_long_is_not_stored_and_clients_hear_when_to_come_again(
     assert (failed.retry_after or 0) >= committer.FAILED_SECONDS
     assert problem_of(writer.admit, work) == "write-failed"
     loop.close()
+
+
+def test_lines_of_the_log_reach_no_other_logger_while_the_service_runs(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    names = ("neardup.service", "uvicorn.error", "asyncio")
+
+    def warn(moment: str) -> None:
+        for name in names:
+            logging.getLogger(name).warning(moment)
+
+    with server._logs():  # noqa: SLF001
+        warn("during")
+    warn("after")
+    assert caplog.record_tuples == [(name, logging.WARNING, "after") for name in names]

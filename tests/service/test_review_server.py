@@ -8,6 +8,7 @@ import json
 import socket
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -99,6 +100,36 @@ def test_the_second_of_two_browsers_learns_what_the_first_has_said(tmp_path: Pat
         page = ask(server)[1]
         assert "1 of 4 pairs answered" in page
     assert [x.answer for x in read_answers(str(tmp_path / "said.jsonl")).values()] == ["no"]
+
+
+class _Held:
+    """A review whose first call waits until it may end."""
+
+    def __init__(self) -> None:
+        self.begun, self.may_end = threading.Event(), threading.Event()
+        self.moments: list[str] = []
+
+    def status(self) -> dict[str, Any]:
+        self.moments.append("begin")
+        self.begun.set()
+        self.may_end.wait(60)
+        self.moments.append("end")
+        return {}
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_review_is_called_by_one_request_after_the_other() -> None:
+    review: Any = _Held()
+    with served(review) as server, ThreadPoolExecutor(8) as clients:
+        requests = [clients.submit(ask, server, "status") for _ in range(8)]
+        assert review.begun.wait(60)
+        for _ in range(8):  # so that the loop has read the other requests
+            assert ask(server, "nowhere")[0] == 404
+        review.may_end.set()
+        assert [request.result()[0] for request in requests] == [200] * 8
+    assert review.moments == ["begin", "end"] * 8
 
 
 def test_two_reviews_share_a_file_of_answers(tmp_path: Path) -> None:
