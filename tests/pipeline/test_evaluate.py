@@ -133,6 +133,7 @@ def test_labelled_pairs_alone_count_where_some_are_different(tmp_path: Path) -> 
     lines = [line.split() for line in str(evaluation).splitlines()]
     heads = [at for at, line in enumerate(lines) if line[:1] in [["similarity"], ["distance"]]]
     by_similarity, by_distance = lines[heads[0] + 1 : heads[1]], lines[heads[1] + 1 : -1]
+    assert all(line[-1] != "best" for line in by_distance)  # a threshold is
     assert [line[0] for line in by_similarity] == [f"{x / 100:g}" for x in range(30, 101, 5)]
     assert [line[0] for line in by_distance] == [str(x) for x in range(0, 17, 3)]
     assert {tuple(line[8:10]) for line in by_similarity + by_distance} == {("-", "-")}

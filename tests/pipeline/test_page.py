@@ -22,7 +22,7 @@ from neardup.pipeline.report import (
     Report,
     page,
 )
-from neardup.pipeline.report.drawings import _ticks
+from neardup.pipeline.report.drawings import _ticks, amount
 from neardup.pipeline.report.frame import json_data, size
 
 HOSTILE = (
@@ -139,6 +139,23 @@ def test_the_border_shows_words_around_the_first_difference() -> None:
     assert "c a b c a b c <del>old</del> <ins>new</ins> x y z</span></td>" in html.replace(
         "  ", " "
     )
+
+
+def test_the_border_shows_whole_words_of_long_texts_and_where_they_were_cut() -> None:
+    words = " ".join(f"word{i}" for i in range(100))
+    runs = (("equal", f"{words} "), ("removed", words), ("added", "new"), ("equal", f" {words}"))
+    html = page(report(dropped_border=(replace(pair(), runs=runs),)))
+    word = r"word\d+"
+    assert re.search(
+        rf'<span dir="auto">… ({word} )+word99 <del>word0( {word})+ …</del> <ins>new</ins>'
+        rf" word0( {word})+ …</span></td>",
+        html,
+    )
+
+
+def test_bars_are_as_long_as_their_share_of_the_longest() -> None:
+    widths = [re.findall(r'width="([\d.]+)"', amount(number, 40))[0] for number in (40, 20, 10)]
+    assert widths == ["100.00", "50.00", "25.00"]
 
 
 def test_the_heading_names_the_input_and_its_day() -> None:

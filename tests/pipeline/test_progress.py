@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import neardup as nd
 from neardup.documents import ReadOptions
 from neardup.pipeline import Limits, Outputs, dedup_files
+from neardup.pipeline.index_files import add_files
 from neardup.pipeline.run.rule import Choice, Rule
 
 if TYPE_CHECKING:
@@ -75,3 +77,11 @@ def test_a_step_of_unknown_length_says_so_and_one_without_outputs_is_none(tmp_pa
     dedup_files(paths, outputs, Rule(distance=3), Choice(), ReadOptions(), Limits(), steps)
     assert steps.totals["match"] is None
     assert (steps.totals["write"], steps.done["write"]) == (0, 0)
+
+
+def test_an_index_advances_by_the_bytes_that_it_reads(tmp_path: Path) -> None:
+    paths, steps = inputs(tmp_path / "in", "csv"), Steps()
+    with nd.DurableIndex.open(tmp_path / "index", recipe=nd.Recipe(), similarity=0.8) as index:
+        add_files(index, paths, ReadOptions(), progress=steps)
+        assert len(index) == len(TEXTS)
+    assert steps.done == steps.totals == {"add": (tmp_path / "in/in.csv").stat().st_size}

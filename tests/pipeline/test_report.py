@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,12 +16,13 @@ from hypothesis import strategies as st
 import neardup as nd
 from neardup.errors import UsageError
 from neardup.pipeline.evidence.gather import Clusters
-from neardup.pipeline.evidence.pair_texts import pair_of_texts
+from neardup.pipeline.evidence.pair_texts import pair_of_texts, texts_in
 from neardup.pipeline.run.decision import Decision
 from neardup.similarity.feature_sets import FeatureSets
 from suite import needs_jit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 WORDS = [f"w{i}" for i in range(12)]
@@ -132,6 +134,21 @@ def test_why_names_both_and_the_words(tmp_path: Path) -> None:
 def test_a_pair_has_the_features_of_both_and_of_each_alone() -> None:
     pair = pair_of_texts(("x", "y"), ("a b c d", "a b e"), UNIGRAMS)
     assert (pair.shared, pair.only, pair.similarity) == (2, (2, 1), 2 / 5)
+
+
+@pytest.mark.parametrize("texts", [(None, "a b"), ("a b", None), (None, None)])
+def test_a_pair_with_an_unknown_text_has_no_features(texts: tuple[str | None, str | None]) -> None:
+    pair = pair_of_texts(("x", "y"), texts, UNIGRAMS, similarity=0.9)
+    assert (pair.shared, pair.only, pair.similarity) == (0, (0, 0), 0.9)
+
+
+def test_texts_are_taken_from_all_batches_up_to_the_last_that_has_one() -> None:
+    def batches() -> Iterator[Any]:
+        for texts in (["a", "b"], ["c", "d"], ["e", "f"]):
+            yield SimpleNamespace(texts=pa.array(texts))
+        pytest.fail("no text is in this batch")
+
+    assert texts_in(batches(), {1, 2, 5}) == {1: "b", 2: "c", 5: "f"}
 
 
 @pytest.mark.parametrize("count", [2, 3, 32, 33, 70])
