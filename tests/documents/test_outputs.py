@@ -296,6 +296,58 @@ def test_a_folder_gets_one_output_for_each_input(tmp_path: Path) -> None:
         plan_outputs(open_sources([first, same]), out)
 
 
+@pytest.mark.parametrize("workers", [1, 3, 16])
+def test_the_outputs_of_a_folder_are_the_same_for_any_number_of_workers(
+    tmp_path: Path, workers: int
+) -> None:
+    random, paths, keeps, expected = np.random.default_rng(3), [], [], {}
+    pack = {"": bytes, ".gz": gzip.compress, ".zst": pa.Codec("zstd").compress}
+    unpack = {"": bytes, ".gz": gzip.decompress, ".zst": unpacked}
+    for number, ending in enumerate([*pack] * 5):
+        name = f"{number}.jsonl{ending}"
+        lines = [b'{"text":"%d of %d"}\n' % (row, number) for row in range(number * 100)]
+        (tmp_path / name).write_bytes(bytes(memoryview(pack[ending](b"".join(lines)))))
+        keep = random.random(len(lines)) < 0.5
+        expected[name] = b"".join(line for line, kept in zip(lines, keep, strict=True) if kept)
+        paths.append(str(tmp_path / name))
+        keeps.append(keep.tolist())
+    written = dedup(paths, keeps, f"{tmp_path}/out/", workers=workers)
+    assert written == [str(tmp_path / "out" / name) for name in expected]
+    for path in map(Path, written):
+        assert unpack[path.suffix.replace(".jsonl", "")](path.read_bytes()) == expected[path.name]
+
+
+def unpacked(data: bytes) -> bytes:
+    with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+        return stream.read() if data else b""
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_of_many_outputs_one_that_fails_leaves_none(tmp_path: Path, workers: int) -> None:
+    paths = [jsonl(tmp_path / f"{number}.jsonl", "a", "b") for number in range(9)]
+    sources = open_sources(paths)
+    for source in sources:
+        assert sum(len(batch.texts) for batch in source.batches(SKIP)) == 2
+    jsonl(Path(paths[5]), "another")
+    masks, out = [np.ones(2, np.bool_)] * 9, f"{tmp_path}/out/"
+    with pytest.raises(FileError, match=r"5\.jsonl changed"), OutputSet(paths) as outputs:
+        write_outputs(sources, masks, out, outputs, workers=workers)
+    assert not (tmp_path / "out").exists()
+
+
+def test_inputs_are_not_looked_up_for_each_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [jsonl(tmp_path / f"{number}.jsonl", "a") for number in range(30)]
+    looked_up: list[object] = []
+    look_up = os.stat
+    monkeypatch.setattr(
+        os, "stat", lambda path, **kw: looked_up.append(path) or look_up(path, **kw)
+    )
+    dedup(paths, [[True]] * 30, f"{tmp_path}/out/")
+    assert len([path for path in looked_up if str(path) in paths]) < 10 * len(paths)
+
+
 def test_inputs_of_two_formats_cannot_share_an_output(tmp_path: Path) -> None:
     first = jsonl(tmp_path / "a.jsonl", "1")
     (tmp_path / "b.csv").write_bytes(b"text\n")

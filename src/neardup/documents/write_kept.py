@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Final
 
 from neardup.documents.extensions import check_extension, ending_of, format_of_path
 from neardup.documents.files.finding import check_relative, path_below
 from neardup.documents.files.output_set import check_empty, check_no_file, is_folder
 from neardup.documents.source import DocumentFiles, Source
 from neardup.errors import UsageError
-from neardup.runtime.threads import worker_count
+from neardup.runtime.threads import ahead, stop_if_abandoned, worker_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy as np
     import numpy.typing as npt
 
+    from neardup.documents.files.atomic import AtomicFile
     from neardup.documents.files.output_set import OutputSet
 
 __all__ = ["plan_outputs", "write_outputs"]
+
+_MOST_AT_ONCE: Final = 4
+"""Outputs of a folder that are written at once: each needs memory of its own."""
 
 
 def plan_outputs(sources: Sequence[Source], out: str) -> list[tuple[str, list[int]]]:
@@ -37,7 +42,6 @@ def plan_outputs(sources: Sequence[Source], out: str) -> list[tuple[str, list[in
         UsageError: If inputs that should be joined have different formats, headers or schemas, if
             two share a relative path, if the output's extension stands for another format, or if
             text files have no empty folder to go to.
-        DataError: If an input's name would lead out of the folder.
         DataError: If an input's name leads out of the folder.
     """
     if not sources:
@@ -87,26 +91,56 @@ def write_outputs(
         UsageError: As `plan_outputs` and OutputSet.create.
         FileError: If an input changed since it was read, or a read or write fails.
     """
-    plan = plan_outputs(sources, out)
+    plan, threads = plan_outputs(sources, out), worker_count(workers)
+    at_once = min(threads, len(plan), _MOST_AT_ONCE) if _are_apart(sources) else 1
+    lock = threading.Lock()
+
+    def told(nbytes: int) -> None:
+        stop_if_abandoned()  # an error in another thread need not wait for the end of this output
+        if tell is not None:
+            with lock:
+                tell(nbytes)
+
     for source in sources:
-        source.begin_writing(tell, worker_count(workers))
+        source.begin_writing(told, threads // at_once)
     if isinstance(sources[0], DocumentFiles):
         sources[0].copy_kept(keep_masks[0], outputs.create_tree(out))
         sources[0].went_to(sources[0].nbytes or 0)
         return [out]
-    into_folder = is_folder(out)
-    if into_folder:
-        outputs.create_folder(out)
-    for path, members in plan:
-        if "/" in sources[members[0]].relative and into_folder:
-            outputs.create_folder(path.rpartition("/")[0])
+
+    def write(begun: tuple[AtomicFile, list[int]]) -> None:
+        target, members = begun
         chosen = [sources[i] for i in members]
-        target = outputs.create(path)
         chosen[0].write_joined(chosen, [keep_masks[i] for i in members], target)
         for source in chosen:
             source.went_to(source.nbytes or 0)
         target.finish()
-    return [path for path, _ in plan]
+
+    begun = _begun(plan, sources, outputs, out, threads // at_once)
+    written = map(write, begun) if at_once == 1 else ahead(at_once, write, begun)
+    return [path for (path, _), _ in zip(plan, written, strict=True)]
+
+
+def _begun(
+    plan: list[tuple[str, list[int]]],
+    sources: Sequence[Source],
+    outputs: OutputSet,
+    out: str,
+    workers: int,
+) -> Iterator[tuple[AtomicFile, list[int]]]:
+    """Begin each output when it is its turn; with the indexes of its inputs."""
+    into_folder = is_folder(out)
+    if into_folder:
+        outputs.create_folder(out)
+    for path, members in plan:
+        if into_folder and "/" in sources[members[0]].relative:
+            outputs.create_folder(path.rpartition("/")[0])
+        yield outputs.create(path, workers), members
+
+
+def _are_apart(sources: Sequence[Source]) -> bool:
+    """Whether inputs can be read beside each other: files of this machine that share nothing."""
+    return all(each.is_here and each.archive is None and each.edits is None for each in sources)
 
 
 def _check_text_folder(source: DocumentFiles, out: str) -> None:

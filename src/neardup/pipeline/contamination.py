@@ -389,4 +389,5 @@ class _Run:
             for source, mask in zip(self._sources, masks, strict=True):
                 source.edits = TextEdits(cuts, first, field, source.name)
                 first += int(np.count_nonzero(mask))
-        return write_outputs(self._sources, masks, output, written, progress.advance)
+        tell = progress.advance
+        return write_outputs(self._sources, masks, output, written, tell, self._workers)

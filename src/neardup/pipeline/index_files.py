@@ -305,7 +305,7 @@ class _Inputs:
     def write(self, passed: Flags, output: str, progress: Progress) -> None:
         """Write the records of passed documents."""
         masks = np.split(passed, np.cumsum(self._counts)[:-1])
-        write_outputs(self._sources, masks, output, self.written, progress.advance)
+        write_outputs(self._sources, masks, output, self.written, progress.advance, workers=None)
 
     def take_numbers(self, kept: str, *, foreign: bool) -> None:
         """Take fingerprints to store; refuse them for an index that stores more than these."""

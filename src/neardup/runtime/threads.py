@@ -150,7 +150,8 @@ def ahead(
 ) -> Iterator[R]:
     """Results of tasks in order, computed on `workers` threads, a number of tasks ahead.
 
-    An error of `tasks` is raised in its place too: after the results of the tasks before it.
+    An error of `tasks` is raised in its place too: after the results of the tasks before it. After
+    an error or an interrupt, tasks under way are abandoned, as `abandonable` says.
 
     Args:
         workers: Threads.
@@ -168,7 +169,12 @@ def ahead(
     running: deque[tuple[Future[R], int]] = deque()
     failure: Exception | None = None
     pending_bytes, todo = 0, iter(tasks)
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(workers) as pool, _abandoning(pool) as abandoned:
+
+        def run(task: T) -> R:
+            with abandonable(abandoned):
+                return work(task)
+
         while True:
             try:
                 task = next(todo)
@@ -177,7 +183,7 @@ def ahead(
             except Exception as error:  # noqa: BLE001 - raised below, in its place
                 failure = error
                 break
-            running.append((pool.submit(work, task), size(task)))
+            running.append((pool.submit(run, task), size(task)))
             pending_bytes += running[-1][1]
             del task
             while len(running) > workers or pending_bytes > most:
@@ -188,6 +194,18 @@ def ahead(
             yield running.popleft()[0].result()
     if failure is not None:
         raise failure
+
+
+@contextlib.contextmanager
+def _abandoning(pool: ThreadPoolExecutor) -> Iterator[threading.Event]:
+    """An event for tasks; an error in the context sets it, and drops the tasks that wait."""
+    abandoned = threading.Event()
+    try:
+        yield abandoned
+    except BaseException:
+        abandoned.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
 
 
 def read_ahead(items: Iterator[T]) -> Iterator[T]:

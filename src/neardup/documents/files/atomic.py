@@ -15,7 +15,6 @@ from neardup.documents.files.compression import codec_of_path, encoder
 from neardup.documents.files.finding import check_relative
 from neardup.documents.files.problems import file_error
 from neardup.documents.files.remote import ATOMIC, is_uri, locate, remote_errors
-from neardup.runtime.storage.durable_files import sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,6 +30,10 @@ _BUFFER_BYTES: Final = 1 << 20
 
 class Output(Protocol):
     """The operations of an output in a set, in this order; `discard` at the end in any case."""
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of this machine in which it gets its name; None if there is none."""
 
     def finish(self) -> None:
         """Complete the temporary file; FileError if that fails."""
@@ -146,6 +149,11 @@ class AtomicFile:
         """Do nothing: the set of outputs ends the file."""
 
     @property
+    def folder(self) -> Path | None:
+        """See Output."""
+        return None if self._final is None else self._final.parent
+
+    @property
     def aside(self) -> Path:
         """The path of its bytes until it is published; for a device, the device."""
         return self._temporary or Path(self.path)
@@ -192,14 +200,10 @@ class AtomicFile:
                 self._final.unlink()
 
     def settle(self) -> None:
-        """Make the rename durable and forget the previous file."""
-        if self._final is None:
-            return
+        """Forget the previous file."""
         if self._backup is not None:
             self._backup.unlink()
             self._backup = None
-        with contextlib.suppress(OSError):
-            sync_folder(self._final.parent)
 
     def discard(self) -> None:
         """Close and remove every temporary file."""
@@ -298,6 +302,11 @@ class AtomicFolder:
         except OSError as error:
             raise file_error(path, "create the folder", error) from None
 
+    @property
+    def folder(self) -> Path | None:
+        """See Output."""
+        return None if self._is_remote else self._final.parent
+
     def add(self, relative: str, data: bytes) -> None:
         """Write one file; FileError if that fails, DataError if its name leads out of it."""
         check_relative(relative, self.path)
@@ -348,10 +357,7 @@ class AtomicFolder:
                 shutil.rmtree(self._final)
 
     def settle(self) -> None:
-        """Make the rename durable."""
-        if not self._is_remote:
-            with contextlib.suppress(OSError):
-                sync_folder(self._final.parent)
+        """Do nothing: there was no folder, or an empty one."""
 
     def discard(self) -> None:
         """Remove the temporary folder."""

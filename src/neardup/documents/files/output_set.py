@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -18,6 +19,7 @@ from neardup.documents.files.problems import file_error
 from neardup.documents.files.remote import as_local, is_uri, locate, remote_errors
 from neardup.errors import FileError, UsageError
 from neardup.runtime.signals import note_what_is_there, removes_what_is_left, uninterrupted
+from neardup.runtime.storage.durable_files import sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,6 +28,41 @@ if TYPE_CHECKING:
 __all__ = ["OutputSet", "check_empty", "check_no_file", "is_folder"]
 
 T = TypeVar("T", bound=Output)
+
+
+class _Files:
+    """Files, whatever path leads to them.
+
+    Args:
+        paths: A path or URI of each; some may not exist.
+    """
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._paths = list(paths)
+        self._identities: dict[str, set[object]] = {}
+
+    def __contains__(self, path: str) -> bool:
+        """Whether a path leads to one of them."""
+        scheme = _scheme(path)
+        if scheme not in self._identities:
+            paths = (each for each in self._paths if _scheme(each) == scheme)
+            self._identities[scheme] = {_identity(each) for each in paths} - {None}
+        return _identity(path) in self._identities[scheme]
+
+
+def _identity(path: str) -> object:
+    """What all paths of a file share: its device and number, or its full URI; None if absent."""
+    if is_uri(path):
+        return _full_name(path)
+    try:
+        status = os.stat(path)  # noqa: PTH116 - called for each of many files
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _scheme(path: str) -> str:
+    return path.partition("://")[0] if is_uri(path) else ""
 
 
 class OutputSet:
@@ -55,7 +92,7 @@ class OutputSet:
         self._workers = workers
         self._notify = notify or (lambda _: None)
         self._tmp = tmp
-        self._inputs = [path for path in inputs if path is not None]
+        self._inputs = _Files(path for path in inputs if path is not None)
         self._files: list[Output] = []
         self._taken: set[str] = set()
         self._folders: list[Path] = []
@@ -64,25 +101,29 @@ class OutputSet:
         """Files that existed when their output began."""
         removes_what_is_left(self._discard)  # where an interrupt keeps `__exit__` from it
 
-    def create(self, path: str) -> AtomicFile:
+    def create(self, path: str, workers: int | None = None) -> AtomicFile:
         """Begin an output.
+
+        Args:
+            path: Where.
+            workers: Threads that compress it; by default those of the set.
 
         Raises:
             UsageError: If the path is an input, an output already, or a folder.
             FileError: If the folder around it is missing or cannot be written.
         """
-        path = as_local(path)
+        path, workers = as_local(path), workers or self._workers
         self.check(path)
         if is_uri(path) or not is_device(path):
             self._take(path)
         if not is_uri(path) and not is_device(path) and Path(path).exists():
             self.replaced.append(path)
         if not is_uri(path) and is_device(path):  # which may wait for its reader
-            return self._begin(lambda: AtomicFile(path, self._notify, self._workers))
+            return self._begin(lambda: AtomicFile(path, self._notify, workers))
         with uninterrupted():
             if is_uri(path):
-                return self._begin(lambda: RemoteFile(path, self._tmp, self._notify, self._workers))
-            return self._begin(lambda: AtomicFile(path, self._notify, self._workers))
+                return self._begin(lambda: RemoteFile(path, self._tmp, self._notify, workers))
+            return self._begin(lambda: AtomicFile(path, self._notify, workers))
 
     def finished(self, path: str) -> Path:
         """The path of an output's bytes until the commit, now complete."""
@@ -160,6 +201,9 @@ class OutputSet:
             note_what_is_there("the outputs are written")
         for file in self._files:
             file.settle()
+        for folder in {x for x in (file.folder for file in self._files) if x is not None}:
+            with contextlib.suppress(OSError):
+                sync_folder(folder)
 
     def check(self, path: str) -> None:
         """Raise the errors of `create`, without creating anything; call it before a long run."""
@@ -171,7 +215,7 @@ class OutputSet:
         parent = Path(path).resolve().parent
         if not is_uri(path) and not parent.is_dir():
             raise FileError(f"cannot write {path}: there is no folder {parent}; create it first")
-        if any(_is_same(source, path) for source in self._inputs):
+        if path in self._inputs:
             raise UsageError(f"{path} is an input; write to another path")
         if not is_uri(path) and not is_device(path):
             _check_writable(path)
@@ -235,19 +279,6 @@ def _full_name(path: str) -> str:
         return str(Path(path).resolve())
     fs, key = locate(path)
     return str(fs.unstrip_protocol(key))
-
-
-def _is_same(source: str, path: str) -> bool:
-    if is_uri(source) or is_uri(path):
-        return _scheme(source) == _scheme(path) and _full_name(source) == _full_name(path)
-    try:
-        return Path(source).samefile(path)
-    except OSError:
-        return False
-
-
-def _scheme(path: str) -> str:
-    return path.partition("://")[0] if is_uri(path) else ""
 
 
 def is_folder(path: str) -> bool:

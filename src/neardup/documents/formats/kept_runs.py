@@ -128,7 +128,9 @@ def copy_in_threads(
         return bytes(views[-1][-1:])
 
     # Tasks write to different places: the file is the same whichever ends first.
-    for task, last in zip(tasks, ahead(min(workers, _MOST_WRITERS), copy, tasks), strict=True):
+    at_once = min(workers, len(tasks), _MOST_WRITERS)
+    copied = ahead(at_once, copy, tasks) if at_once > 1 else map(copy, tasks)
+    for task, last in zip(tasks, copied, strict=True):
         tell(int(task.runs[-1, 1]))
         target.went_on(task.end, ends_line=last == b"\n")
     return True
