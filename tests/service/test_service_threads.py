@@ -88,22 +88,27 @@ def test_features_of_much_text_are_not_made_by_the_thread_that_commits(
     run(tmp_path / "index", story)
 
 
-def test_who_asks_for_the_index_during_a_commit_keeps_nobody_waiting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("path", ["/v1/index", "/metrics", "/readyz"])
+def test_who_asks_for_numbers_during_a_commit_keeps_nobody_waiting(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    committed = threading.Event()
+    committed, waited = threading.Event(), []
+    stats = nd.DurableIndex.stats
 
-    def describe(_: Service) -> dict[str, bool]:
-        return {"waited": committed.wait(5)}
-
-    monkeypatch.setattr(Service, "describe", describe)
+    def waiting(index: nd.DurableIndex) -> dict[str, Any]:
+        waited.append(committed.wait(5))
+        return stats(index)
 
     async def story(client: httpx.AsyncClient) -> None:
-        answer = asyncio.create_task(client.get("/v1/index"))
-        await asyncio.sleep(0)
-        assert (await client.get("/livez")).status_code == 200
-        committed.set()
-        assert (await answer).json() == {"waited": True}
+        with monkeypatch.context() as during:
+            during.setattr(nd.DurableIndex, "stats", waiting)
+            answer = asyncio.create_task(client.get(path))
+            await asyncio.sleep(0)
+            assert (await client.get("/livez")).status_code == 200
+            committed.set()
+            assert (await answer).status_code == 200
+        assert waited
+        assert all(waited)
 
     run(tmp_path / "index", story)
 

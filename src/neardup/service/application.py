@@ -101,13 +101,17 @@ class Application:
             self.routes[f"/v1/{name}"] = Route(_POST, right, self._whole_of(call))
         shown: tuple[tuple[str, Right | None, Callable[[], Answer]], ...] = (
             ("/livez", None, lambda: _LIVE),
-            ("/readyz", None, self._ready),
-            ("/metrics", "read", lambda: Answer(service.metrics.text(), _METRICS)),
             ("/openapi.json", None, lambda: Answer(service.openapi())),
         )
         for path, need, show in shown:
             self.routes[path] = Route(_GET, need, _shown(show))
-        self.routes["/v1/index"] = Route(_GET, "read", self._described)
+        counted: tuple[tuple[str, Right | None, Callable[[], Answer]], ...] = (
+            ("/readyz", None, self._ready),
+            ("/metrics", "read", lambda: Answer(service.metrics.text(), _METRICS)),
+            ("/v1/index", "read", lambda: Answer(_encode(service.describe()))),
+        )
+        for path, need, show in counted:  # which waits for a commit that is under way
+            self.routes[path] = Route(_GET, need, _shown_by_a_thread(show))
         for path, draw in (("/", service.ask_page), ("/compare", service.compare_page)):
             self.routes[path] = Route(_GET + _POST, "read", self._page_of(draw))
         for name in KINDS:
@@ -237,10 +241,6 @@ class Application:
 
         return answer
 
-    async def _described(self, _: Request) -> Answer:
-        loop = asyncio.get_running_loop()
-        return Answer(await loop.run_in_executor(None, lambda: _encode(self._service.describe())))
-
     def _check(self, request: Request) -> None:
         """Refuse a request that comes before the service is ready, or with another recipe."""
         digest = request.headers.get(b"neardup-recipe")
@@ -286,6 +286,13 @@ _METRICS: Final = b"text/plain; version=0.0.4; charset=utf-8"
 def _shown(show: Callable[[], Answer]) -> Callable[[Request], Awaitable[Answer]]:
     async def answer(_: Request) -> Answer:
         return show()
+
+    return answer
+
+
+def _shown_by_a_thread(show: Callable[[], Answer]) -> Callable[[Request], Awaitable[Answer]]:
+    async def answer(_: Request) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(None, show)
 
     return answer
 

@@ -139,10 +139,7 @@ class Service:
             self._index.close()
 
     def describe(self) -> dict[str, Any]:
-        """The description of the index: what it takes, its size, and the service's limits.
-
-        It waits for a commit that is under way, so the event loop leaves it to a thread.
-        """
+        """The description of the index: what it takes, its size, and the service's limits."""
         index, stats = self._index, self._index.stats()
         kept = ("removed", "ids", "bytes_on_disk", "free_disk_bytes", "tail_rows")
         recipe = index.recipe
