@@ -261,7 +261,7 @@ def changes_code(mutant: Mutant) -> bool:
     """Whether a mutant is Python (`-` for a lone `*` is none) and differs beside annotations."""
     try:
         before, after = (ast.dump(WithoutTypes().visit(ast.parse(text))) for text in mutate(mutant))
-    except SyntaxError:
+    except (SyntaxError, AttributeError):  # Cosmic Ray fails at an exception like `lmdb.Error`
         return False
     return before != after
 
