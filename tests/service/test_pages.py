@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -58,6 +59,7 @@ def test_asking_shows_what_is_near_why_and_the_state(service: Service) -> None:
     assert "again" in page.partition("Recent duplicates")[2]
     assert ATTACK not in page
     assert "<b>other</b>" not in page
+    assert f"\n{escape(ASKED)}</textarea>" in page  # to be changed, and asked about again
 
 
 def test_a_new_text_and_one_without_tokens_are_said_to_be_so(service: Service) -> None:

@@ -47,9 +47,11 @@ def served(review: Review, *arguments: Any) -> Iterator[ReviewServer]:
     with ReviewServer(review, *arguments) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
     review.close()
 
 
@@ -100,6 +102,16 @@ def test_the_second_of_two_browsers_learns_what_the_first_has_said(tmp_path: Pat
         page = ask(server)[1]
         assert "1 of 4 pairs answered" in page
     assert [x.answer for x in read_answers(str(tmp_path / "said.jsonl")).values()] == ["no"]
+
+
+def test_a_refused_request_ends_its_connection_and_others_share_one(tmp_path: Path) -> None:
+    with served(reviewed(tmp_path)) as server:
+        for path, status in (("", 200), ("nowhere", 404), ("answer", 405)):
+            connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
+            connection.request("GET", f"/{server.token}/{path}")
+            answer = connection.getresponse()
+            assert (answer.status, answer.will_close) == (status, status != 200)
+            connection.close()
 
 
 class _Held:

@@ -202,6 +202,18 @@ REFUSED = {
     "a fingerprint": ("seen", b'{"id": "x", "fingerprint": 5}', {}, 422, "invalid-document"),
     "a negative feature": ("seen", b'{"id": "x", "features": [-1]}', {}, 422, "invalid-document"),
     "another field": ("seen", b'{"id": "x", "txt": "a"}', {}, 422, "invalid-document"),
+    "a query with another field": (
+        "query", b'{"text": "a", "id": "x"}', {}, 422, "invalid-document",
+    ),
+    "a first with another field": (
+        "first", b'{"id": "x", "text": "a", "n": 1}', {}, 422, "invalid-document",
+    ),
+    "a nearest with another field": (
+        "nearest", b'{"text": "a", "limit": 1}', {}, 422, "invalid-document",
+    ),
+    "a removal with another field": (
+        "remove", b'{"id": "x", "text": "a"}', {}, 422, "invalid-document",
+    ),
     "a lower similarity": (
         "query", b'{"text": "a b c d", "similarity": 0.1}', {}, 422, "invalid-document",
     ),

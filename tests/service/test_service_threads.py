@@ -164,3 +164,21 @@ def test_a_stream_whose_first_line_is_too_long_is_refused_as_a_whole(tmp_path: P
         assert answers.text.count("\n") == 2
 
     run(tmp_path / "index", story)
+
+
+def test_an_unexpected_error_is_an_answer_and_the_next_request_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("nobody thought of this")
+
+    async def story(client: httpx.AsyncClient) -> None:
+        with monkeypatch.context() as broken:
+            broken.setattr(nd.DurableIndex, "query", fail)
+            failed = await client.post("/v1/query", json={"text": words("a")})
+        assert (failed.status_code, failed.json()["type"]) == (500, "/problems/failure")
+        assert "nobody thought" not in failed.text
+        answered = await client.post("/v1/query", json={"text": words("a")})
+        assert answered.json() == {"matches": [], "total": 0}
+
+    run(tmp_path / "index", story)
