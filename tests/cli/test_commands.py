@@ -203,6 +203,17 @@ def test_several_inputs_go_to_a_folder_or_one_file(here: Here) -> None:
     assert ids(here.folder / "all.jsonl") == "ace"
 
 
+@pytest.mark.parametrize("files", [20, 21])
+def test_many_files_of_a_folder_are_counted_and_others_are_named(here: Here, files: int) -> None:
+    paths = [f"{number}.jsonl" for number in range(files)]
+    for path in paths:
+        write(here.folder / path, DOCS[:1])
+    _, err = here("dedup", *paths, "-o", "new/", "--duplicates", "dups.csv")
+    written = [line.split(maxsplit=1)[1] for line in err.splitlines() if line.startswith("wrote")]
+    kept = [f"new/{path}" for path in paths] if files == 20 else ["new/ (21 files)"]
+    assert written == [*kept, "dups.csv"]
+
+
 def test_kept_lines_are_the_bytes_that_were_read(here: Here) -> None:
     data = b'\xef\xbb\xbf{"text" : "a b c", "n":1.50}\r\n\n  {"text":"\\u00e9 d"}\n{"text":"a b c"}'
     (here.folder / "in.jsonl").write_bytes(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -15,6 +16,8 @@ from neardup.pipeline.run.rule import settings
 from neardup.runtime.progress import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from neardup.pipeline.run.decision import Decision
     from neardup.pipeline.run.read_documents import Documents
     from neardup.pipeline.run.rule import Choice, Limits, Rule
@@ -37,6 +40,7 @@ __all__ = [
 
 _LARGE: Final = 1_000_000
 _MOST_LINES: Final = 5
+_MOST_FILES: Final = 20  # of a folder, that are named
 
 
 class Record:
@@ -573,10 +577,22 @@ def _lines(
     run: Summary | FingerprintSummary | ContaminationSummary | LinesSummary, *counts: str
 ) -> str:
     steps = ", ".join(f"{step} {taken:.2f}" for step, taken in run.seconds.items())
-    outputs = ["standard output" if path == "-" else shown(path) for path in run.outputs]
     rate = f" ({_rate(run):,.0f} MB/s)" if run.nbytes >= _LARGE else ""
-    written = [f"wrote     {x}" for x in outputs]
+    written = [f"wrote     {x}" for x in _named(run.outputs)]
     return "\n".join([*counts, f"seconds   {steps}{rate}", *written, *_message_lines(run)])
+
+
+def _named(outputs: list[str]) -> Iterable[str]:
+    """Outputs as a summary names them: many files of one folder by the folder and their number."""
+    files = Counter(path.rpartition("/")[0] for path in outputs)
+
+    def name(path: str) -> str:
+        folder = path.rpartition("/")[0]
+        if folder and files[folder] > _MOST_FILES:
+            return f"{shown(folder)}/ ({files[folder]:,} files)"
+        return "standard output" if path == "-" else shown(path)
+
+    return dict.fromkeys(map(name, outputs))
 
 
 def _message_lines(run: WithMessages) -> list[str]:
