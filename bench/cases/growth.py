@@ -11,7 +11,7 @@ counts with the least of three.
 Ways, by the default recipe: greedy (`dedup` of texts in a list), components, pairs (`similar_pairs`
 without its table; ends where there are too many), index (each text is added and asked for). Whole
 commands on a file of JSON lines, without their start, which a run of ten documents takes: file
-(`neardup dedup`), report, calibrate, sail.
+(`neardup dedup`), report, calibrate, sail; and folder, on files of two documents each.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ WORST = (("templates", 0.5), ("revisions", 0.5), ("code", 0.5))
 MEASURES = ("cosine", "containment")
 OTHER_WAYS = ("components", "index", "file", "calibrate", "report", "sail")
 HUGE, HUGE_SHAPES = 10_000_000, ("titles", "records")
+IN_FILES, A_FILE = 32_000, 2
+"""Documents of the way "folder", and those of one file."""
 
 
 class Run(NamedTuple):
@@ -76,6 +78,9 @@ def rows(quick: bool) -> list[Row]:
         same: dict[str, Any] = {"shape": shape, "similarity": similarity}
         found += [_row(quick, **same, way="greedy", measure=measure) for measure in MEASURES]
         found += [_row(quick, **same, way=way) for way in OTHER_WAYS[: 3 if quick else None]]
+    found.append(
+        _row(quick, shape="titles", similarity=0.8, way="folder", most=IN_FILES, doublings=4)
+    )
     huge: dict[str, Any] = {"similarity": 0.8, "way": "file", "most": HUGE, "doublings": 3}
     return found + [_row(quick, shape=shape, **huge) for shape in (() if quick else HUGE_SHAPES)]
 
@@ -192,6 +197,7 @@ def _pairs(texts: list[str], similarity: float, measure: str, recipe: Any) -> in
 
 FILE_WAYS = {
     "file": ("dedup", "-o", "{folder}/kept.jsonl", "-s", "{similarity}", "--memory", "6G"),
+    "folder": ("dedup", "-o", "{folder}/kept/", "-s", "{similarity}"),
     "report": (
         "dedup", "-o", "{folder}/kept.jsonl", "-s", "{similarity}",
         "--report", "{folder}/report.html",
@@ -210,9 +216,17 @@ def _command(texts: list[str], similarity: float, way: str, folder: Path) -> Run
 
     from harness.processes import program, timed
 
-    given = folder / "texts.jsonl"
-    with given.open("w", encoding="utf8") as lines:
-        lines.writelines(json.dumps({"text": text}) + "\n" for text in texts)
+    lines = (json.dumps({"text": text}) + "\n" for text in texts)
+    given = folder / "texts"
+    if way == "folder":
+        given.mkdir(exist_ok=True)
+        for number in range(-(-len(texts) // A_FILE)):
+            some = "".join(itertools.islice(lines, A_FILE))
+            (given / f"{number}.jsonl").write_text(some, "utf8")
+    else:
+        given = given.with_suffix(".jsonl")
+        with given.open("w", encoding="utf8") as file:
+            file.writelines(lines)
     shutil.rmtree(folder / "kept", ignore_errors=True)
     (folder / "kept.jsonl").unlink(missing_ok=True)
     (folder / "report.html").unlink(missing_ok=True)
