@@ -416,6 +416,14 @@ for line in sys.stdin: print(index.query(int(line)), len(index), flush=True)
 """
 
 
+def test_a_writer_that_waits_says_once_for_which_process(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "neardup")
+    with durable(3) as index, pytest.raises(nd.FileError, match=r"after 0\.1 s of waiting"):
+        nd.DurableIndex.open(index.path, wait=0.1)
+    waiting = f"{index.path}: waiting for process {os.getpid()}, which writes"
+    assert [message for message in caplog.messages if "waiting" in message] == [waiting]
+
+
 def test_a_reader_in_another_process_follows_and_cannot_write() -> None:
     index = durable(1)
     reader = subprocess.Popen(

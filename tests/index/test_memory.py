@@ -26,6 +26,7 @@ from hypothesis.stateful import (
 import naive
 import neardup as nd
 from neardup.index.durable.folder_store import FolderStore
+from neardup.index.hits import ABSENT, OTHER, SAME
 from neardup.index.memory_store import MemoryStore
 from stories import (
     FOLDERS,
@@ -382,6 +383,22 @@ def test_a_durable_index_is_opened_anew_in_another_process() -> None:
     index = reopened(index)
     assert [identity for identity, _ in index] == ["a", "b", "d"]
     assert index.check() == []
+
+
+def test_an_index_without_a_reach_is_by_distance_3(kind: Kind) -> None:
+    index = kind.make()
+    index.add(["three", "four"], [0b111, 0b1111])
+    assert (index.by, index.distance) == ("distance", 3)
+    assert index.query(0) == [("three", 3)]
+
+
+def test_an_id_is_absent_or_stored_with_other_content_or_the_same(kind: Kind) -> None:
+    index = kind.make(3)
+    index.add([1, 2, 3], [10, 20, 30])
+    index.remove(2)
+    states = index.versions([1, 2, 3, 4], np.array([[10], [20], [31], [40]], np.uint64))
+    assert states.tolist() == [SAME, ABSENT, OTHER, ABSENT]
+    assert len({SAME, ABSENT, OTHER}) == 3
 
 
 def test_texts_stand_where_fingerprints_do(kind: Kind) -> None:
