@@ -14,7 +14,7 @@ from neardup.errors import UsageError
 from neardup.runtime.limits import allowed_processors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
 __all__ = [
     "AbandonedError",
@@ -147,7 +147,7 @@ def ahead(
     tasks: Iterable[T],
     size: Callable[[T], int] = lambda _: 0,
     most: int = 0,
-) -> Iterator[R]:
+) -> Generator[R, None, None]:
     """Results of tasks in order, computed on `workers` threads, a number of tasks ahead.
 
     An error of `tasks` is raised in its place too: after the results of the tasks before it. After

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
+from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.documents.formats.columnar import ColumnarSource
+from neardup.documents.formats.joined_parquet import JoinedParquet
 from neardup.runtime.arrays import check_arrow
 from neardup.runtime.storage.open_parquet import open_parquet
+from neardup.runtime.threads import ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,6 +31,9 @@ __all__ = ["ParquetSource"]
 _UNPACKED_BYTES: Final = 64 << 20
 """What the rows of a part may become if each is the longest value of its column's dictionary: a
 page of a few bytes can name one long value a million times."""
+
+_AHEAD_BYTES: Final = 256 << 20
+"""Rows in memory, while threads encode them."""
 
 
 class ParquetSource(ColumnarSource):
@@ -48,18 +56,29 @@ class ParquetSource(ColumnarSource):
         target: AtomicFile,
     ) -> None:
         """Write all columns of the kept rows, with the first input's schema and compression."""
-        import pyarrow.parquet as pq
-
         with sources[0]._reading() as file:  # noqa: SLF001
-            schema, codec = file.schema, file.codec
-        writer = pq.ParquetWriter(target, schema, compression=codec)
-        try:
-            for source, keep in zip(sources, keeps, strict=True):
-                for table in source.kept_tables(keep):
-                    writer.write_table(table.replace_schema_metadata(schema.metadata))
-            writer.close()
-        finally:
-            writer.is_open = False  # otherwise its destructor writes a footer after a failure
+            encode = partial(_encoded, file.schema, file.codec)
+        joined = JoinedParquet(target.write, encode())
+        tables = chain.from_iterable(
+            source.kept_tables(keep) for source, keep in zip(sources, keeps, strict=True)
+        )
+        pieces = ahead(sources[0].workers, encode, tables, attrgetter("nbytes"), _AHEAD_BYTES)
+        with closing(pieces):  # no thread stays after a failure
+            for piece in pieces:
+                joined.append(piece)
+        joined.close()
+
+
+def _encoded(schema: pa.Schema, codec: str | None, *tables: pa.Table) -> memoryview:
+    """A Parquet file with these rows."""
+    import pyarrow.parquet as pq
+
+    stream = pa.BufferOutputStream()
+    # JoinedParquet copies no page index, which Arrow writes only on demand.
+    with pq.ParquetWriter(stream, schema, compression=codec, write_page_index=False) as writer:
+        for table in tables:
+            writer.write_table(table.replace_schema_metadata(schema.metadata))
+    return memoryview(stream.getvalue())
 
 
 class _Reader:
