@@ -71,6 +71,13 @@ def test_parts_are_scored_apart(here: Here) -> None:
     assert pairs == [("a", "q1", "text"), ("d", "q4", "text"), ("d", "q4", "answer")]
     counts = {x["part"]: (x["found"], x["one_word"], x["empty"]) for x in summary["benchmarks"]}
     assert counts == {"text": (2, 1, 0), "answer": (1, 1, 1)}
+    _, err = here(*AGAINST, "--parts", "text,answer", "--fail-above", "1")
+    assert re.findall(r"questions \(.*%\) of ([^(\n]*\w)", err) == [
+        "quiz.jsonl text",
+        "quiz.jsonl answer",
+    ]
+    _, err = here(*AGAINST, "--fail-above", "1")
+    assert re.findall(r"questions \(.*%\) of ([^(\n]*\w)", err) == ["quiz.jsonl"]
 
 
 def test_the_field_question_is_taken_where_there_is_no_text(here: Here) -> None:

@@ -535,6 +535,18 @@ def test_what_an_index_cannot_serve_is_refused(
         crawl.run(crawl.write([TEXTS]))
 
 
+@pytest.mark.parametrize("recipe", [None, RECIPE])
+def test_recipes_that_differ_are_named_by_their_digests(
+    tmp_path: Path, recipe: nd.Recipe | None
+) -> None:
+    crawl = Crawl(tmp_path, Mode.of(recipe=nd.Recipe(), distance=3), "none")
+    nd.DurableIndex.open(crawl.index, distance=3, recipe=recipe).close()
+    digest = recipe.digest if recipe else "none"
+    message = f"has recipe {digest}, the run {nd.Recipe().digest}: "
+    with pytest.raises(RecipeError, match=message):
+        crawl.run(crawl.write([TEXTS]))
+
+
 @pytest.mark.parametrize(
     ("index", "named"),
     [

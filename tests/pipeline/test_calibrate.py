@@ -322,6 +322,12 @@ def test_next_to_nothing_has_a_calibration(texts: list[str], tmp_path: Path) -> 
     assert {level.sampled for level in calibration.levels} == {0}
 
 
+def test_each_twentieth_and_the_threshold_have_a_line(tmp_path: Path) -> None:
+    calibration = calibrated(write(tmp_path / "docs.jsonl", ["one"]), lowest=0.7, similarity=0.73)
+    steps = [level.similarity for level in calibration.steps]
+    assert steps == pytest.approx([0.7, 0.73, 0.75, 0.8, 0.85, 0.9, 0.95, 1])
+
+
 def test_what_cannot_be_asked_is_refused() -> None:
     with pytest.raises(UsageError, match="sample is 1"):
         CalibrationOptions(sample=1)

@@ -133,6 +133,18 @@ def test_the_axis_of_the_kept_begins_at_zero_and_has_ticks() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("read", "axis"),
+    [
+        (45_000, ["0", "10 k", "20 k", "30 k", "40 k"]),
+        (8_900_000, ["0", "2 M", "4 M", "6 M", "8 M"]),
+    ],
+)
+def test_large_numbers_beside_an_axis_are_short(read: int, axis: list[str]) -> None:
+    html = page(report(read=read, rejected=0))
+    assert re.findall(r'text-anchor="end">([\d,]+(?: [kM])?)</text>', html) == axis
+
+
 def test_the_border_shows_words_around_the_first_difference() -> None:
     runs = (("equal", "a b c " * 20), ("removed", "old"), ("added", "new"), ("equal", " x y z"))
     html = page(report(dropped_border=(replace(pair(), runs=runs),)))
