@@ -13,6 +13,7 @@ __all__ = [
     "ATTACKS",
     "EXAMPLES",
     "FIRST",
+    "IMPORTS",
     "INTEGRATIONS",
     "JIT",
     "LONG",
@@ -34,6 +35,8 @@ ROOT: Final = TESTS.parent
 SHARED: Final = ROOT.parent / "shared"
 ATTACKS: Final = int(os.environ.get("NEARDUP_ATTACK_ROUNDS", "12"))
 """Damages of each kind; few are always the same, and many, of `make attack-rounds`, new ones."""
+IMPORTS: Final = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+"""The variable with which a child process imports what this one does, from the same checkout."""
 LONG: Final = ATTACKS > 60
 EXAMPLES: Final = int(os.environ.get("NEARDUP_EXAMPLES", "40"))
 """Of a property where its test says no other number; `make property-rounds` takes many."""

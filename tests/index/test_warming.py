@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from suite import TESTS, needs_jit
+from suite import IMPORTS, needs_jit
 
 PROGRAM: Final = """
 import sys, tempfile
@@ -97,6 +97,6 @@ KINDS: Final = {
 def test_nothing_compiles_after_warming_up(kind: str) -> None:
     process = subprocess.run(  # a program of ours
         [sys.executable, "-c", PROGRAM, *KINDS[kind]], capture_output=True, text=True, check=False,
-        env=os.environ | {"PYTHONPATH": str(TESTS)},
+        env=os.environ | IMPORTS,
     )  # fmt: skip
     assert process.returncode == 0, process.stderr[-5000:]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from suite import TESTS, needs_jit
+from suite import IMPORTS, needs_jit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,6 +127,6 @@ if failures:
 def test_nothing_compiles_after_readyz(kind: str, ids: str, tmp_path: Path) -> None:
     process = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path), kind, ids],
-        capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": str(TESTS)},
+        capture_output=True, text=True, check=False, env=os.environ | IMPORTS,
     )  # fmt: skip
     assert process.returncode == 0, process.stderr[-5000:]
