@@ -50,6 +50,8 @@ class Source(ABC):
     """What goes of the records' texts when they are written; None copies the records."""
     workers = 1
     """Threads that writing may use."""
+    outputs_at_once: ClassVar[int] = 4
+    """Outputs of a folder that may be written at once: each needs memory of its own."""
     _on_progress: Callable[[int], object] | None = None
     _reported = 0
 

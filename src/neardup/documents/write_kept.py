@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from neardup.documents.extensions import check_extension, ending_of, format_of_path
 from neardup.documents.files.finding import check_relative, path_below
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from neardup.documents.files.output_set import OutputSet
 
 __all__ = ["plan_outputs", "write_outputs"]
-
-_MOST_AT_ONCE: Final = 4
-"""Outputs of a folder that are written at once: each needs memory of its own."""
 
 
 def plan_outputs(sources: Sequence[Source], out: str) -> list[tuple[str, list[int]]]:
@@ -92,7 +89,8 @@ def write_outputs(
         FileError: If an input changed since it was read, or a read or write fails.
     """
     plan, threads = plan_outputs(sources, out), worker_count(workers)
-    at_once = min(threads, len(plan), _MOST_AT_ONCE) if _are_apart(sources) else 1
+    most = min(each.outputs_at_once for each in sources) if _are_apart(sources) else 1
+    at_once = min(threads, len(plan), most)
     lock = threading.Lock()
 
     def told(nbytes: int) -> None:

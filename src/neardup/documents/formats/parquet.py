@@ -41,6 +41,7 @@ class ParquetSource(ColumnarSource):
 
     format = "parquet"
     title = "Parquet"
+    outputs_at_once = 1  # which has row groups for all threads
 
     @contextmanager
     def open_table(self) -> Iterator[_Reader]:
