@@ -12,8 +12,9 @@ import pytest
 import neardup as nd
 import neardup.pipeline.run.transaction
 from damage import in_victim
-from moments import Moments
+from moments import COMMIT, Moments
 from neardup.documents import ReadOptions
+from neardup.documents.files.atomic import AtomicFile
 from neardup.pipeline import Against, Choice, Limits, Outputs, dedup_files
 from neardup.pipeline.run.rule import Rule
 from suite import LONG
@@ -117,6 +118,42 @@ def test_after_others_came_the_outputs_stay_as_they_are(tmp_path: Path) -> None:
         day.run()
     kept = (day.folder / "tuesday.kept.jsonl").read_bytes()
     assert kept == expected[0]
+
+
+def test_a_run_that_failed_before_its_outputs_appeared_is_not_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day, late = (Day(tmp_path / name, *KINDS[0], resume=False) for name in ("day", "late"))
+    with monkeypatch.context() as patch:
+        patch.setattr(AtomicFile, "publish", fail)
+        with pytest.raises(nd.FileError, match="a full disk"):
+            day.run()
+    for each in (day, late):
+        with nd.DurableIndex.open(each.index) as index:
+            index.add("other", TUESDAY[1])
+    assert day.run() == late.run()
+    assert day.contents() == late.contents()
+
+
+def test_a_full_disk_of_the_index_says_that_the_outputs_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day, other = (Day(tmp_path / name, *KINDS[0], resume=False) for name in ("day", "other"))
+
+    def fails_once(index: nd.DurableIndex) -> None:
+        monkeypatch.setattr(nd.DurableIndex, "commit", COMMIT)
+        fail(index)
+
+    monkeypatch.setattr(nd.DurableIndex, "commit", fails_once)
+    message = r"a full disk; the outputs are written, but .*same command again"
+    with pytest.raises(nd.FileError, match=message):
+        day.run()
+    assert day.run() == other.run()
+    assert day.contents() == other.contents()
+
+
+def fail(_: Any) -> None:
+    raise nd.FileError("a full disk")
 
 
 def test_a_damaged_decision_is_no_decision(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import os
 import warnings
 from itertools import combinations
 from pathlib import Path
@@ -589,6 +590,54 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is an input"):
         nd.dedup(path, tmp_path / "out.jsonl", clusters=path)
     assert [x.name for x in tmp_path.iterdir()] == ["docs.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "output", "tables", "message"),
+    [
+        ("lines", "out/", {}, r"out/a\.jsonl is a folder"),
+        ("lines", "lines/", {}, r"a\.jsonl is an input"),
+        ("lines", "kept.jsonl", {"duplicates": "d.csv"}, r"\.d\.csv\.options\.json is a folder"),
+        ("lines", "new/", {"clusters": "new/a.jsonl"}, "there is no folder"),
+        ("lines", "./", {"clusters": "a.jsonl"}, r"a\.jsonl is named for two outputs"),
+        ("lines", "d.csv/new/", {}, "d.csv is a file"),
+        ("texts", "d.csv/new/", {}, "d.csv is a file"),
+        ("texts", "empty/", {"duplicates": "empty/d.csv"}, r"d\.csv is in .*empty/, which is for"),
+        ("texts", "new/", {"clusters": "new/c.csv"}, r"c\.csv is in .*new/, which is for"),
+    ],
+)
+def test_outputs_that_could_not_be_written_are_refused_before_documents_are_read(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    inputs: str,
+    output: str,
+    tables: dict[str, str],
+    message: str,
+) -> None:
+    for name in ("lines", "texts", "out/a.jsonl", ".d.csv.options.json", "empty"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "lines" / "a.jsonl").write_bytes(line("a b c"))
+    (tmp_path / "texts" / "a.txt").write_text("a b c")
+    (tmp_path / "d.csv").write_text("")
+    monkeypatch.setattr("neardup.pipeline.deduplicate.read_sources", None)
+    with pytest.raises((UsageError, FileError), match=message):
+        nd.dedup(
+            [tmp_path / inputs],
+            f"{tmp_path}/{output}",
+            **{name: tmp_path / path for name, path in tables.items()},
+        )
+
+
+@pytest.mark.parametrize("output", ["new/", "out.jsonl"])
+def test_a_folder_that_takes_no_files_is_refused_before_documents_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    path = tmp_path / "docs.jsonl"
+    path.write_bytes(line("a b c"))
+    monkeypatch.setattr("neardup.pipeline.deduplicate.read_sources", None)
+    monkeypatch.setattr(os, "access", lambda _, mode: mode == os.R_OK)  # root may do all
+    with pytest.raises(FileError, match=f"you may not write to {tmp_path}; name another folder"):
+        nd.dedup(path, f"{tmp_path}/{output}")
 
 
 @pytest.mark.parametrize("rows", [1, 3, 4, 100])

@@ -371,6 +371,29 @@ def test_two_runs_on_one_folder_are_refused(tmp_path: Path) -> None:
     case.run()
 
 
+def test_a_folder_that_cannot_be_opened_is_not_left_locked(tmp_path: Path) -> None:
+    case = Case.of(tmp_path, TEXTS, Mode.of())
+    (case.state / "features").mkdir(parents=True)
+    with pytest.raises(NeardupError, match=r"cannot open .*features"):
+        case.run()
+    (case.state / "features").rmdir()
+    assert case.run() == case.run(resume=False)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_report_may_count_by_a_field_that_the_killed_run_did_not_read(
+    tmp_path: Path, before: bool
+) -> None:
+    case = Case.of(tmp_path, TEXTS, Mode.of(similarity=0.8))
+    report = ReportOptions(str(tmp_path / "report.html"), source="n")
+    case.report = report if before else None
+    case.run_killed(40)
+    case.report = None if before else report
+    outputs = case.run()
+    assert "fingerprinted before" in case.notes[0]
+    assert outputs == case.run(resume=False)
+
+
 def test_a_folder_with_other_files_is_refused_and_left_alone(tmp_path: Path) -> None:
     case = Case.of(tmp_path, TEXTS, Mode.of())
     case.state.mkdir()
@@ -403,9 +426,17 @@ def test_a_folder_of_text_files_killed_while_it_appears_is_whole(
         Faults(whole.calls - REMOVALS - 2 + at).replace_os(patch)
         with pytest.raises(KilledError):
             nd.dedup(docs, f"{out}/", resume=state)
+    shutil.copytree(state, copied := tmp_path / "copied")
     nd.dedup(docs, f"{out}/", resume=state)
     assert sorted(path.name for path in out.iterdir()) == ["0.txt", "2.txt"]
     assert not state.exists()
+
+    (out / "0.txt").write_text("mine")  # it only looks like the folder of this run
+    with pytest.raises(UsageError, match="out/ is not empty"):
+        nd.dedup(docs, f"{out}/", resume=copied)
+    assert (out / "0.txt").read_text() == "mine"
+    nd.dedup(docs, f"{tmp_path}/other/", resume=copied)
+    assert sorted(path.name for path in (tmp_path / "other").iterdir()) == ["0.txt", "2.txt"]
 
 
 PROGRAM = (

@@ -39,6 +39,7 @@ __all__ = [
     "Rejects",
     "Source",
     "check_extension",
+    "check_kept",
     "format_of_path",
     "is_folder",
     "open_sources",
@@ -59,6 +60,6 @@ _HOMES: Final = {
     "rejects": ("Rejects", "rejects_doubt"),
     "source": ("Source",),
     "result_tables": ("write_table",),
-    "write_kept": ("plan_outputs", "write_outputs"),
+    "write_kept": ("check_kept", "plan_outputs", "write_outputs"),
 }
 __getattr__ = lazily(__name__, _HOMES)

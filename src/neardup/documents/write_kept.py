@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from neardup.documents.extensions import check_extension, ending_of, format_of_path
 from neardup.documents.files.finding import check_relative, path_below
-from neardup.documents.files.output_set import check_empty, check_no_file, is_folder
+from neardup.documents.files.output_set import check_apart, check_no_file, is_folder
+from neardup.documents.files.remote import as_local, is_uri
 from neardup.documents.source import DocumentFiles, Source
 from neardup.errors import UsageError
 from neardup.runtime.threads import ahead, stop_if_abandoned, worker_count
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from neardup.documents.files.atomic import AtomicFile
     from neardup.documents.files.output_set import OutputSet
 
-__all__ = ["plan_outputs", "write_outputs"]
+__all__ = ["check_kept", "plan_outputs", "write_outputs"]
 
 
 def plan_outputs(sources: Sequence[Source], out: str) -> list[tuple[str, list[int]]]:
@@ -38,7 +39,7 @@ def plan_outputs(sources: Sequence[Source], out: str) -> list[tuple[str, list[in
     Raises:
         UsageError: If inputs that should be joined have different formats, headers or schemas, if
             two share a relative path, if the output's extension stands for another format, or if
-            text files have no empty folder to go to.
+            text files have no folder to go to.
         DataError: If an input's name leads out of the folder.
     """
     if not sources:
@@ -61,6 +62,34 @@ def plan_outputs(sources: Sequence[Source], out: str) -> list[tuple[str, list[in
         )
     sources[0].check_output(out)
     return [(out, list(range(len(sources))))]
+
+
+def check_kept(
+    sources: Sequence[Source], out: str | None, others: Sequence[str], outputs: OutputSet
+) -> None:
+    """Refuse, before hours of reading, outputs that could not be written at the end.
+
+    Args:
+        sources: The inputs.
+        out: Of the kept records, as for `plan_outputs`; None writes none.
+        others: The paths of the other outputs.
+        outputs: The set that all of them become part of.
+
+    Raises:
+        UsageError, DataError, FileError: As `plan_outputs`, and `create` and `create_tree` of
+            OutputSet.
+    """
+    planned = [] if out is None else [path for path, _ in plan_outputs(sources, out)]
+    if out is not None and isinstance(sources[0], DocumentFiles):
+        outputs.check_tree(out, others)
+        planned = []
+    for path in others:
+        outputs.check(path)
+    into_folder = out is not None and is_folder(out)
+    for path in planned:
+        if not (into_folder and is_uri(as_local(path))):  # which would be a request for each
+            outputs.check(path, makes_folder=into_folder)
+    check_apart([*others, *planned])
 
 
 def write_outputs(
@@ -148,7 +177,6 @@ def _check_text_folder(source: DocumentFiles, out: str) -> None:
             " document; name a folder for the kept files (-o OUT/)"
         )
     check_no_file(out)
-    check_empty(out)
     for relative in source.relatives:
         check_relative(relative, out)
 

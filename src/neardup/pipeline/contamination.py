@@ -179,13 +179,14 @@ def decontaminate_files(
         watch.begin("questions")
         benchmark = BenchmarkQuestions(benchmarks, read, using, rule)
         options = _described(benchmark.questions, benchmarks, outputs, read)
+        written = outputs.of_run()
         files = stack.enter_context(
             Transaction(
-                sources, outputs.of_run(), options, using, skip_errors=read.skip_errors,
+                sources, written, options, using, skip_errors=read.skip_errors,
                 state=_STATE, others=benchmark.paths,
             )
         )  # fmt: skip
-        rejects = Rejects(files.outputs.rejects, files.files)
+        rejects = Rejects(written.rejects, files.files)
         cuts = None
         if outputs.cut is not None:
             cuts = stack.enter_context(PassageCuts(outputs.cut, using.tmp))
@@ -201,8 +202,8 @@ def decontaminate_files(
             dropped = cuts.decide(findings.leaks(), benchmark.questions, findings.leaks_among)
         doubt = rejects_doubt(run.documents, rejects.count)
         files.check_again()
-        begin_reading([] if files.outputs.kept is None else sources, watch, "write")
-        clean = run.write(files.outputs.kept, read.text[0], dropped, files.files, reporter, cuts)
+        begin_reading([] if written.kept is None else sources, watch, "write")
+        clean = run.write(written.kept, read.text[0], dropped, files.files, reporter, cuts)
         if outputs.found is not None:
             rows = found_rows(findings, benchmark)
             write_table(files.files, outputs.found, FOUND, rows, csv_safe=outputs.csv_safe)
@@ -212,7 +213,7 @@ def decontaminate_files(
             dropped=len(dropped),
             cut=0 if cuts is None else cuts.documents,
             nbytes=run.nbytes,
-            outputs=clean + files.outputs.tables,
+            outputs=clean + written.tables,
             warnings=[*warnings, *filter(None, [doubt])],
         )  # fmt: skip
         if outputs.report is not None:

@@ -250,7 +250,7 @@ def dedup_files(
             )
         )  # fmt: skip
         # Read.
-        rejects = Rejects(run.outputs.rejects, run.files)
+        rejects = Rejects(outputs.rejects, run.files)
         read, restrict = with_source(outputs.report, read)
         needs = outputs.report is not None or (reference is not None and reference.needs_features)
         reader = Reader(
@@ -266,21 +266,21 @@ def dedup_files(
             documents = documents.without_features()
         run.prepare(documents, decision)
         # Write, under temporary names.
-        begin_reading([] if run.outputs.kept is None else sources, watch, "write")
+        begin_reading([] if outputs.kept is None else sources, watch, "write")
         table = duplicates_table(documents, decision, documents.addresses)
         kept = write_kept(
-            sources, decision, documents.counts, run.outputs, run.files, shown, limits.workers
+            sources, decision, documents.counts, outputs, run.files, shown, limits.workers
         )
-        write_result_tables(table, decision, documents.addresses, run.outputs, run.files)
+        write_result_tables(table, decision, documents.addresses, outputs, run.files)
         files = () if against is None else against.files
-        keep_options(run.outputs.duplicates, paths, options, run.files, files)
+        keep_options(outputs.duplicates, paths, options, run.files, files)
         outcome = Outcome(documents, decision, rule, choice, limits, rejects.count, read.within)
         texts_of = partial(_texts_at, sources, read, reference, decision)
         write_report(outcome, outputs.report, texts_of, run.files)
         # Commit.
         run.commit(decision, read)
     lines = messages(sources, run.files, [*run.notes, *notes])
-    summary = summarise(outcome, watch, kept + run.outputs.tables, lines)
+    summary = summarise(outcome, watch, kept + outputs.tables, lines)
     origin = Origin(decision, documents.addresses, rule, choice, read, limits, Inputs(paths))
     return DedupResult(decision.kept, decision.label, table, summary, origin)
 

@@ -19,8 +19,7 @@ import pyarrow as pa
 from neardup.documents import (
     OutputSet,
     Rejects,
-    is_folder,
-    plan_outputs,
+    check_kept,
     rejects_doubt,
     write_outputs,
     write_table,
@@ -131,13 +130,9 @@ class LineOutputs:
                 f"{whole.name} is {whole.format}, whose records are copied whole: nothing can be"
                 " cut out of them; write their texts to JSON lines first"
             )
-        plan_outputs(sources, self.records)
-        if not is_folder(self.records):
-            written.check(self.records)
         if self.cut is not None:
             check_extension(self.cut)
-        for path in self.tables:
-            written.check(path)
+        check_kept(sources, self.records, self.tables, written)
 
 
 def lines_files(

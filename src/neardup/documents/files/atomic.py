@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import filecmp
 import os
 import secrets
 import shutil
@@ -15,13 +16,22 @@ from neardup.documents.files.compression import codec_of_path, encoder
 from neardup.documents.files.finding import check_relative
 from neardup.documents.files.problems import file_error
 from neardup.documents.files.remote import ATOMIC, is_uri, locate, remote_errors
+from neardup.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     Notify = Callable[[list[str]], Any]
 
-__all__ = ["STANDARD_OUTPUT", "AtomicFile", "AtomicFolder", "Output", "RemoteFile", "is_device"]
+__all__ = [
+    "STANDARD_OUTPUT",
+    "AtomicFile",
+    "AtomicFolder",
+    "Output",
+    "RemoteFile",
+    "is_device",
+    "not_empty",
+]
 
 STANDARD_OUTPUT: Final = ("-", "/dev/stdout")
 ASIDE_PREFIX: Final = ".neardup."
@@ -202,7 +212,8 @@ class AtomicFile:
     def settle(self) -> None:
         """Forget the previous file."""
         if self._backup is not None:
-            self._backup.unlink()
+            with contextlib.suppress(OSError):  # the outputs are there all the same
+                self._backup.unlink()
             self._backup = None
 
     def discard(self) -> None:
@@ -281,11 +292,24 @@ class AtomicFolder:
     """A new folder of files, written aside and renamed; behind a URI, uploaded when published.
 
     The folder must not exist, or be empty.
+
+    Args:
+        path: The final path.
+        tmp: As in OutputSet.
+        notify: As in OutputSet.
+        may_repeat: The folder may also hold the same files already; it stays then.
     """
 
-    def __init__(self, path: str, tmp: str | None, notify: Notify = _notify_nobody) -> None:
+    def __init__(
+        self,
+        path: str,
+        tmp: str | None,
+        notify: Notify = _notify_nobody,
+        *,
+        may_repeat: bool = False,
+    ) -> None:
         """Make the temporary folder; FileError if that fails."""
-        self.path = path
+        self.path, self._may_repeat, self._is_there = path, may_repeat, False
         self._is_remote = is_uri(path)
         self._is_published = False
         self._final = Path(path).resolve()
@@ -322,12 +346,23 @@ class AtomicFolder:
             raise file_error(f"{self.path.rstrip('/')}/{relative}", "write", error) from None
 
     def finish(self) -> None:
-        """Sync all disks: one call instead of one for each of many small files."""
-        if not self._is_remote:
-            os.sync()
+        """Sync all disks: one call instead of one for each of many small files.
+
+        Raises:
+            UsageError: If another run's files are at the final path.
+        """
+        if self._is_remote:
+            return
+        os.sync()
+        if self._may_repeat and self._final.is_dir() and any(self._final.iterdir()):
+            if not _is_copy(self._final, self._temporary):
+                raise not_empty(self.path)
+            self._is_there = True
 
     def publish(self) -> None:
         """Rename the folder, or upload its files."""
+        if self._is_there:
+            return
         if not self._is_remote:
             self._is_published = True
             try:
@@ -364,7 +399,28 @@ class AtomicFolder:
         shutil.rmtree(self._temporary, ignore_errors=True)
 
     def _files(self) -> Iterator[Path]:
-        return (file for file in self._temporary.rglob("*") if file.is_file())
+        return _files_in(self._temporary)
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    return (file for file in folder.rglob("*") if file.is_file())
+
+
+def _is_copy(folder: Path, other: Path) -> bool:
+    """Whether two folders have the same files, byte for byte."""
+    names, others = (
+        {file.relative_to(each) for file in _files_in(each)} for each in (folder, other)
+    )
+    return names == others and all(
+        filecmp.cmp(folder / name, other / name, shallow=False) for name in names
+    )
+
+
+def not_empty(path: str) -> UsageError:
+    """The error about a folder for kept files with others in it."""
+    return UsageError(
+        f"{path} is not empty, and kept files would mix with what is in it; name a new folder"
+    )
 
 
 def _protocols(fs: object) -> set[str]:

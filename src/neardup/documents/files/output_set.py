@@ -14,6 +14,7 @@ from neardup.documents.files.atomic import (
     Output,
     RemoteFile,
     is_device,
+    not_empty,
 )
 from neardup.documents.files.problems import file_error
 from neardup.documents.files.remote import as_local, is_uri, locate, remote_errors
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
-__all__ = ["OutputSet", "check_empty", "check_no_file", "is_folder"]
+__all__ = ["OutputSet", "check_apart", "check_empty", "check_no_file", "is_folder"]
 
 T = TypeVar("T", bound=Output)
 
@@ -99,6 +100,8 @@ class OutputSet:
         self._committed = False
         self.replaced: list[str] = []
         """Files that existed when their output began."""
+        self.may_repeat = False
+        """Whether a run that was killed may have published the same folder of files."""
         removes_what_is_left(self._discard)  # where an interrupt keeps `__exit__` from it
 
     def create(self, path: str, workers: int | None = None) -> AtomicFile:
@@ -135,18 +138,20 @@ class OutputSet:
         return file.aside
 
     def create_tree(self, path: str) -> AtomicFolder:
-        """Begin a folder of files, which must be empty or absent.
+        """Begin a folder of files, which must be empty or absent; with `may_repeat` also the same.
 
         Raises:
             UsageError: If there is something in it.
             FileError: If it cannot be created.
         """
         path = as_local(path)
-        check_empty(path)
+        self._check_empty(path)
         if not is_uri(path):
             self.create_folder(str(Path(path).resolve().parent))
         with uninterrupted():
-            return self._begin(lambda: AtomicFolder(path, self._tmp, self._notify))
+            return self._begin(
+                lambda: AtomicFolder(path, self._tmp, self._notify, may_repeat=self.may_repeat)
+            )
 
     def _begin(self, begin: Callable[[], T]) -> T:
         file = begin()
@@ -205,25 +210,55 @@ class OutputSet:
             with contextlib.suppress(OSError):
                 sync_folder(folder)
 
-    def check(self, path: str) -> None:
-        """Raise the errors of `create`, without creating anything; call it before a long run."""
+    def check(self, path: str, *, makes_folder: bool = False) -> None:
+        """Raise the errors of `create`, without creating anything; call it before a long run.
+
+        Args:
+            path: The output.
+            makes_folder: Whether the run makes the folder around it.
+        """
         path = as_local(path)
         if path in STANDARD_OUTPUT:
             return
         if path.endswith("/") or _is_there_as_folder(path):
             raise UsageError(f"{path} is a folder; name a file in it, or end the name with /")
         parent = Path(path).resolve().parent
-        if not is_uri(path) and not parent.is_dir():
+        if not is_uri(path) and not makes_folder and not parent.is_dir():
             raise FileError(f"cannot write {path}: there is no folder {parent}; create it first")
         if path in self._inputs:
             raise UsageError(f"{path} is an input; write to another path")
         if not is_uri(path) and not is_device(path):
             _check_writable(path)
+            _check_place(path)
+
+    def check_tree(self, path: str, others: Iterable[str] = ()) -> None:
+        """Raise the errors of `create_tree`, without creating anything.
+
+        Args:
+            path: The folder.
+            others: The other outputs, none of which may be in it.
+        """
+        path = as_local(path)
+        self._check_empty(path)
+        if is_uri(path):
+            return
+        _check_place(path)
+        folder = Path(path).resolve()
+        for other in map(as_local, others):
+            if not is_uri(other) and Path(other).resolve().is_relative_to(folder):
+                raise UsageError(
+                    f"{other} is in {path}, which is for the kept files alone; write it to another"
+                    " folder"
+                )
+
+    def _check_empty(self, path: str) -> None:
+        if is_uri(path) or not self.may_repeat:  # else it is compared when it is complete
+            check_empty(path)
 
     def _take(self, path: str) -> None:
         name = _full_name(path)
         if name in self._taken:
-            raise UsageError(f"{path} is named for two outputs; give each its own path")
+            raise _named_twice(path)
         self._taken.add(name)
 
     def __enter__(self) -> Self:
@@ -270,6 +305,34 @@ def _check_writable(path: str) -> None:
             f"cannot write {path}: it is there and read-only; name another file, or allow writing:"
             f" chmod +w {path}"
         )
+
+
+def _check_place(path: str) -> None:
+    """Refuse an output where no folder can be made, or which takes no files."""
+    parents = Path(path).resolve().parents
+    there = next(folder for folder in parents if folder.exists())
+    if not there.is_dir():
+        raise FileError(f"cannot write {path}: {there} is a file; name another folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise FileError(
+            f"cannot write {path}: you may not write to {there}; name another folder, or allow"
+            f" writing: chmod u+wx {there}"
+        )
+
+
+def check_apart(paths: Iterable[str]) -> None:
+    """Raise UsageError if two outputs have the same path."""
+    names = set[str]()
+    for path in map(as_local, paths):
+        if is_uri(path) or path in STANDARD_OUTPUT or not is_device(path):
+            name = _full_name(path)
+            if name in names:
+                raise _named_twice(path)
+            names.add(name)
+
+
+def _named_twice(path: str) -> UsageError:
+    return UsageError(f"{path} is named for two outputs; give each its own path")
 
 
 def _full_name(path: str) -> str:
@@ -321,6 +384,4 @@ def check_empty(path: str) -> None:
         except OSError as error:
             raise file_error(path, "read", error) from None
     if is_used:
-        raise UsageError(
-            f"{path} is not empty, and kept files would mix with what is in it; name a new folder"
-        )
+        raise not_empty(path)

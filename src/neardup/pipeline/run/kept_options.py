@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from neardup.documents import OutputSet
 
-__all__ = ["keep_options", "kept_inputs", "kept_options", "kept_rule"]
+__all__ = ["keep_options", "kept_inputs", "kept_options", "kept_rule", "options_path"]
 
 _PIECE_BYTES: Final = 1 << 20
 
@@ -42,9 +42,9 @@ def keep_options(
         written: The outputs of the run, with the complete table.
         against: Files that the inputs were compared with.
     """
-    if table is None or is_uri(table) or table in STANDARD_OUTPUT or is_device(as_local(table)):
+    path = options_path(table)
+    if table is None or path is None:
         return
-    path = str(_place(table))
     paths = [_from(path, each) for each in inputs]
     facts = {"inputs": [] if "-" in inputs else paths, "table": _mark(written.finished(table))}
     if against:
@@ -54,6 +54,13 @@ def keep_options(
     written.create(path).write(json.dumps(facts, indent=2).encode() + b"\n")
     if path in written.replaced:  # nobody named it, so no note about it
         written.replaced.remove(path)
+
+
+def options_path(table: str | None) -> str | None:
+    """The path where `keep_options` writes the options of a table; None if it writes none."""
+    if table is None or is_uri(table) or table in STANDARD_OUTPUT or is_device(as_local(table)):
+        return None
+    return str(_place(table))
 
 
 def kept_options(table: str) -> dict[str, Any]:

@@ -273,7 +273,7 @@ class Reader:
 
     def add(self, source: int, batch: Batch) -> None:
         """Take a batch of documents of input number `source`."""
-        if self._resume is None or not self._resume.passes(batch):
+        if self._resume is None or not self._resume.passes(self._decisive(batch)):
             self._fingerprinter.add(batch.texts)
         self._sample.see(batch.texts)
         self._addresses.add(source, batch.rows, batch.ids)
@@ -289,6 +289,10 @@ class Reader:
             self._groups.add(batch.within)
         if self._resume is not None and self._resume.is_due:
             self._checkpoint(self._resume)
+
+    def _decisive(self, batch: Batch) -> Batch:
+        """What the result depends on: a report may count by a field that the killed run lacked."""
+        return batch if self._restrict else replace(batch, within=None)
 
     def finish(self) -> Documents:
         """Wait for the fingerprints."""

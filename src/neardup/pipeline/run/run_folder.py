@@ -78,8 +78,14 @@ class RunFolder:
         """Lock the folder; nothing is read yet."""
         self.path = Path(path)
         _make_folder(self.path, names)
-        self._lock = _locked(self.path)
-        self.files = {name: AppendFile(self.path / name) for name in names}
+        with contextlib.ExitStack() as stack:
+            self._lock = _locked(self.path)
+            stack.callback(unlock, self._lock)
+            self.files: dict[str, AppendFile] = {}
+            for name in names:
+                self.files[name] = AppendFile(self.path / name)
+                stack.callback(self.files[name].close)
+            stack.pop_all()  # all are open, and closed with this object
         self.checkpoints: list[dict[str, Any]] = []
         self._journal = Journal(self.path)
         self._grouped: dict[str, int] | None = None

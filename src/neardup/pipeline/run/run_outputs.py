@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,8 +11,7 @@ import pyarrow as pa
 from neardup.documents import (
     OutputSet,
     check_extension,
-    is_folder,
-    plan_outputs,
+    check_kept,
     result_tables,
     write_outputs,
     write_table,
@@ -22,6 +20,7 @@ from neardup.documents.extensions import check_page
 from neardup.documents.record_addresses import RowAddresses
 from neardup.documents.result_tables import CLUSTERS, DUPLICATES, VIA
 from neardup.fingerprinting.values import distance
+from neardup.pipeline.run.kept_options import options_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -42,7 +41,6 @@ __all__ = [
     "cluster_batches",
     "clusters_schema",
     "duplicates_table",
-    "less_published",
     "messages",
     "output_set",
     "write_kept",
@@ -162,21 +160,11 @@ def write_result_tables(
 
 def check_outputs(sources: Sequence[Source], outputs: Outputs, written: OutputSet) -> None:
     """Refuse, before hours of reading, outputs that cannot be written."""
-    planned = [] if outputs.kept is None else plan_outputs(sources, outputs.kept)
-    into_folder = outputs.kept is not None and is_folder(outputs.kept)
     for path in filter(None, (outputs.duplicates, outputs.clusters)):
         check_extension(path)
-    for path in outputs.tables + [path for path, _ in planned if not into_folder]:
-        written.check(path)
-
-
-def less_published(sources: Sequence[Source], outputs: Outputs) -> Outputs:
-    """Leave out an existing folder of text files: it was complete before the kill."""
-    kept = outputs.kept
-    is_tree = kept is not None and sources[0].format == "text" and Path(kept).is_dir()
-    if kept is not None and is_tree and any(Path(kept).iterdir()):
-        return replace(outputs, kept=None)
-    return outputs
+    options = options_path(outputs.duplicates)
+    others = outputs.tables if options is None else [*outputs.tables, options]
+    check_kept(sources, outputs.kept, others, written)
 
 
 def messages(

@@ -29,12 +29,12 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup.errors import DataError, UsageError
+from neardup.errors import DataError, FileError, UsageError
 from neardup.index.hits import ABSENT, SAME
 from neardup.pipeline.run.decision import decision_of, write_decision
 from neardup.pipeline.run.read_documents import Resume
 from neardup.pipeline.run.run_folder import DATA_FILES, RunFolder, run_facts
-from neardup.pipeline.run.run_outputs import check_outputs, less_published, output_set
+from neardup.pipeline.run.run_outputs import check_outputs, output_set
 from neardup.runtime.storage.checksums import checksum, sealed, unsealed
 from neardup.runtime.storage.durable_files import file_failure, name_as_text, written_aside
 
@@ -70,7 +70,6 @@ class Transaction:
 
     Attributes:
         files: The output files, which appear with `commit`.
-        outputs: The outputs, without those that a killed run has already published.
         resume: The progress of a killed run and of this one; None if no state is saved.
 
     Raises:
@@ -91,7 +90,7 @@ class Transaction:
         others: Sequence[str] = (),
     ) -> None:
         """Lock the state and check the outputs, before anything is read."""
-        self._sources, self._reference, self._whole = sources, reference, outputs
+        self._sources, self._reference, self._outputs = sources, reference, outputs
         self.resume: Resume | None = None
         self._folder: RunFolder | None = None
         self._last: LastUpdate | None = None
@@ -112,9 +111,8 @@ class Transaction:
                 )  # fmt: skip
                 self._last = LastUpdate(reference, command)
             may_repeat = self._last is not None and self._last.may_repeat
-            is_there = self._was_publishing or may_repeat
-            self.outputs = less_published(sources, outputs) if is_there else outputs
-            check_outputs(sources, self.outputs, self.files)
+            self.files.may_repeat = self._was_publishing or may_repeat
+            check_outputs(sources, outputs, self.files)
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -165,9 +163,9 @@ class Transaction:
 
     def check_again(self) -> None:
         """Refuse an output that has appeared during the run, as `prepare` does."""
-        if not self._was_publishing and not self._is_repeated:
-            # An existing folder that this run did not publish appeared during the run.
-            check_outputs(self._sources, self._whole, self.files)
+        # Any other folder of kept files appeared during the run, and is refused.
+        self.files.may_repeat = self._was_publishing or self._is_repeated
+        check_outputs(self._sources, self._outputs, self.files)
 
     def commit(self, decision: Decision, read: ReadOptions) -> None:
         """Publish the outputs and add the kept documents to the index: see the top of this file."""
@@ -236,7 +234,10 @@ class LastUpdate:
         return self._head.get("asked") == self._asked.hex()
 
     def decision(self, documents: Documents) -> Decision | None:
-        """The decision of the same command if it has added documents, or None."""
+        """The decision of the same command if it has added documents, or None.
+
+        A run that ended before it added one is not repeated: the index may have others by now.
+        """
         codes = np.ascontiguousarray(documents.codes)
         empty = np.ascontiguousarray(np.ma.getmaskarray(documents.values))
         self._command = checksum(self._asked + checksum(codes) + checksum(empty)).hex()
@@ -244,8 +245,21 @@ class LastUpdate:
         is_same = head.get("format") == FORMAT and head["command"] == self._command
         if not is_same or self._index.added == head["first"]:
             return None
+        decision = decision_of(self._arrays)
+        if not self._has_added(documents, decision):
+            return None
         self.first = head["first"]
-        return decision_of(self._arrays)
+        return decision
+
+    def _has_added(self, documents: Documents, decision: Decision) -> bool:
+        """Whether the index got a kept document of the run since it had `first` additions."""
+        rows = np.flatnonzero(decision.kept)
+        for begin in range(0, len(rows), ROWS_A_CALL):
+            ids = documents.addresses.of(rows[begin : begin + ROWS_A_CALL])
+            for identity in ids_of_kind(ids, self._index.id_kind).to_pylist():
+                if identity in self._index and self._index.number(identity) >= self._head["first"]:
+                    return True
+        return False
 
     def save(self, decision: Decision, folder: RunFolder | None = None) -> None:
         """Save a decision, after `decision` returned None; it is on disk when this returns.
@@ -364,17 +378,23 @@ class NewDocuments:
         Args:
             sources: The inputs, whose texts are read again if the index stores texts.
             read: Of the run.
+
+        Raises:
+            FileError: If a write fails, as on a full disk; the same command adds the rest.
         """
         if self._folder is not None:
             self._folder.note_updating()
+        left = (
+            f"the outputs are written, but {self._index.path} does not have all of their documents"
+            " yet: run the same command again"
+        )
         try:
             self._add(sources, read)
         except KeyboardInterrupt as error:
-            error.add_note(
-                f"the outputs are written, but {self._index.path} does not have all of their"
-                " documents yet: run the same command again"
-            )
+            error.add_note(left)
             raise
+        except FileError as error:
+            raise FileError(f"{error}; {left}") from None
 
     def _add(self, sources: Sequence[Source], read: ReadOptions) -> None:
         waiting = begin = 0
