@@ -7,11 +7,10 @@ tests/service/test_problem_pages.py fails while the page differs from what this 
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
-from neardup.service.problem_details import KINDS
+from neardup.service.problem_details import KINDS, phrase_of
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "guide" / "serve-problems.md"
 INTRODUCTION: Final = """\
@@ -32,7 +31,7 @@ def text() -> str:
 
 def _section(name: str) -> str:
     kind = KINDS[name]
-    status = f"{kind.status} {HTTPStatus(kind.status).phrase}"
+    status = f"{kind.status} {phrase_of(kind.status)}"
     return f"## {name}\n\n{status}: {kind.title}.\n\n{kind.remedy}\n"
 
 

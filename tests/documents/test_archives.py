@@ -272,7 +272,7 @@ def test_a_header_of_a_tar_archive_does_not_fill_the_memory(tmp_path: Path) -> N
     path = tmp_path / "in.tar"
     long = tarfile.TarInfo("a" * (5 << 20))
     path.write_bytes(tarred({}, long))
-    with pytest.raises(nd.DataError, match=r"a header has 5,\d+,\d+ bytes"):
+    with pytest.raises(nd.DataError, match=r"a header has more than 4,194,304 bytes"):
         nd.dedup(path, f"{tmp_path}/out/")
 
 

@@ -6,6 +6,7 @@ import copy
 import functools
 import warnings
 from dataclasses import dataclass
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_args
 
@@ -166,7 +167,7 @@ _RECIPE_OPTIONS: Final = {
 
 
 _SHOWN: Final = ("recipe", "preset", "tokens", "ngram")
-_MORE: Final = "\n\n    Further options of the recipe: neardup fingerprint --help."
+_MORE: Final = "\n\nFurther options of the recipe: neardup fingerprint --help."
 
 
 def takes_recipe(
@@ -244,7 +245,7 @@ def _explained(
     def explain(command: Callable[..., None]) -> Any:
         run = decorate(command)
         if not all_shown and run.__doc__:
-            prose, example, rest = run.__doc__.partition("\n\n    Example")
+            prose, example, rest = cleandoc(run.__doc__).partition("\n\nExample")
             run.__doc__ = f"{prose}{_MORE}{example}{rest}"
         return run
 

@@ -397,9 +397,7 @@ def _living(
 
 def _parts(segments: Sequence[SetSegment]) -> Any:
     """Segments in the form of the kernels."""
-    parts = np.concatenate([segment.places for segment in segments])
-    parts.shape = len(segments), PARTS
-    return parts
+    return np.concatenate([segment.places for segment in segments]).reshape(-1, PARTS)
 
 
 def search(

@@ -9,9 +9,10 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
-__all__ = ["KINDS", "PROBLEM", "Kind", "Problem"]
+__all__ = ["KINDS", "PROBLEM", "Kind", "Problem", "phrase_of"]
 
 PROBLEM: Final = b"application/problem+json"
+_PHRASES: Final = {413: "Content Too Large", 422: "Unprocessable Content"}
 
 
 class Kind(NamedTuple):
@@ -171,5 +172,14 @@ class Problem(Exception):  # noqa: N818  # RFC 9457 calls it so
 def page(name: str) -> str:
     """The page of a kind of problem, as Markdown."""
     kind = KINDS[name]
-    phrase = HTTPStatus(kind.status).phrase
-    return f"{kind.title} ({name}, {kind.status} {phrase})\n\n{kind.remedy}\n"
+    return f"{kind.title} ({name}, {kind.status} {phrase_of(kind.status)})\n\n{kind.remedy}\n"
+
+
+def phrase_of(status: int) -> str:
+    """What RFC 9110 calls an HTTP status; Python has two of these phrases since 3.13 only.
+
+    Example:
+        >>> phrase_of(413), phrase_of(429)
+        ('Content Too Large', 'Too Many Requests')
+    """
+    return _PHRASES.get(status) or HTTPStatus(status).phrase

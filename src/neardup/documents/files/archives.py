@@ -379,13 +379,15 @@ class _Tar(Archive):
     def _list(self) -> None:
         self._file.seek(0)
         tar: Any
+        headers = _Headers(self._file)
         with tarfile.open(
-            fileobj=cast("Any", _Headers(self._file)),
+            fileobj=cast("Any", headers),
             mode="r:",
             encoding="utf-8",
             errors="surrogateescape",
         ) as tar:
             while (info := tar.next()) is not None:
+                headers.end()
                 tar.members.clear()  # it would keep them all
                 self._take(info)
             end = tar.offset
@@ -430,10 +432,16 @@ class _Headers:
     def __init__(self, file: Any) -> None:
         self._file = file
         self.seek, self.tell = file.seek, file.tell
+        self._nbytes = 0
+
+    def end(self) -> None:
+        """Note that a header has been read; since Python 3.14 it takes several calls."""
+        self._nbytes = 0
 
     def read(self, nbytes: int) -> bytes:
-        if nbytes > _HEADER_BYTES:
-            raise tarfile.ReadError(f"a header has {nbytes:,} bytes")
+        self._nbytes += nbytes
+        if self._nbytes > _HEADER_BYTES:
+            raise tarfile.ReadError(f"a header has more than {_HEADER_BYTES:,} bytes")
         data: bytes = self._file.read(nbytes)
         return data
 
