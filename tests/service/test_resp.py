@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
 import threading
@@ -10,6 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import neardup as nd
+from neardup.service.access import Access
+from neardup.service.resp import RespServer
+from neardup.service.service import Service as OwnService
+from neardup.service.settings import Limits, Settings
 from services import Service, words
 
 redis = pytest.importorskip("redis")
@@ -168,3 +174,33 @@ def test_half_a_command_is_ended_and_sigterm_answers_what_was_sent(tmp_path: Pat
         assert client.bf().exists("key", words("mine")) == 1
         with pytest.raises(redis.exceptions.ReadOnlyError):
             client.bf().add("key", words("other"))
+
+
+def test_a_command_of_many_cuts_is_not_refused_halfway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nd.DurableIndex, "warm_up", lambda *_, **__: 0.0)
+    settings = Settings(limits=Limits(questions=0, cut_rows=2))
+
+    async def story() -> list[bytes]:
+        index = nd.DurableIndex.open(tmp_path / "index", similarity=0.8, recipe=nd.Recipe())
+        service = OwnService(index, settings, asyncio.get_running_loop(), has_keys=False)
+        service.warm_up()
+        server = RespServer(service, Access.of(settings))
+        listener = socket.create_server(("127.0.0.1", 0))
+        await server.start(listener)
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        answers = []
+        for count in (1, 5):
+            parts = [b"BF.MEXISTS", b"key", *[b"one two three"] * count]
+            sent = b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+            writer.write(b"*%d\r\n%s" % (len(parts), sent))
+            answers.append(await reader.readline())
+        writer.close()
+        await server.stop(60)
+        service.close()
+        return answers
+
+    refused, answered = asyncio.run(story())
+    assert b"queue-full" in refused
+    assert answered == b"*5\r\n"
