@@ -21,6 +21,7 @@ from neardup.service.columns import Columns
 from neardup.service.committer import Aging, Committer, Work
 from neardup.service.messages import (
     Document,
+    First,
     Match,
     Nearest,
     Query,
@@ -30,7 +31,7 @@ from neardup.service.messages import (
     check_id,
     check_reach,
 )
-from neardup.service.operations import AskQuery
+from neardup.service.operations import AskFirst, AskQuery
 from neardup.service.problem_details import Problem
 from neardup.service.service import Service
 from neardup.service.service_metrics import Metrics
@@ -214,6 +215,16 @@ def test_a_document_that_cannot_be_stored_is_a_problem_of_its_own(operation: Any
     assert last.state == first.state
     assert (type(problem), problem.name) == (Problem, "invalid-document")
     assert dict(index) == {"a": 1, "c": 0xFF00}
+
+
+def test_a_first_document_that_cannot_be_read_is_a_problem_of_its_own(tmp_path: Path) -> None:
+    rows = [First(identity, fingerprint=5) for identity in ("a", "\ud800", "c")]
+    with nd.DurableIndex.open(tmp_path / "i", distance=3) as index, ThreadPoolExecutor(1) as pool:
+        index.add(["c"], [5])
+        index.commit()
+        answers = asyncio.run(AskFirst(index, pool, BY_DISTANCE, 1).answers(rows))
+    assert [getattr(answer, "stored", None) for answer in answers] == ["absent", None, "same"]
+    assert answers[1].name == "invalid-document"
 
 
 def test_a_question_counts_only_while_it_runs(tmp_path: Path) -> None:
