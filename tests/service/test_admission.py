@@ -20,6 +20,7 @@ from neardup.service.access import Access
 from neardup.service.columns import Columns
 from neardup.service.committer import Aging, Committer, Work
 from neardup.service.messages import (
+    Added,
     Document,
     First,
     Match,
@@ -215,6 +216,31 @@ def test_a_document_that_cannot_be_stored_is_a_problem_of_its_own(operation: Any
     assert last.state == first.state
     assert (type(problem), problem.name) == (Problem, "invalid-document")
     assert dict(index) == {"a": 1, "c": 0xFF00}
+
+
+class _Picky(nd.Index):
+    """An index that fails at one document."""
+
+    def add(self, ids: Any, *arguments: Any, **options: Any) -> Any:
+        if "bad" in ids.ids:
+            raise RuntimeError("nobody thought of this document")
+        return super().add(ids, *arguments, **options)
+
+
+def test_a_document_at_which_a_commit_fails_is_refused_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("neardup.service.committer.threading.Thread", _Idle)
+    index: Any = _Picky(distance=3)
+    loop = asyncio.new_event_loop()
+    writer = Committer(index, loop, Limits(), Metrics(index))
+    works = [Work("add", [name], [5], 8, loop.create_future()) for name in ("a", "bad", "c")]
+    first, problem, last = writer._written(works)  # noqa: SLF001
+    loop.close()
+    assert (first, last) == ([Added("added")], [Added("added")])
+    assert isinstance(problem, Problem)
+    assert problem.name == "failure"
+    assert dict(index) == {"a": 5, "c": 5}
 
 
 def test_a_first_document_that_cannot_be_read_is_a_problem_of_its_own(tmp_path: Path) -> None:
