@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import sys
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -328,6 +329,7 @@ def test_a_list_of_texts_is_refused_where_it_would_be_cut(here: Here, end: str) 
 
 
 @needs_jit
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="later ones read as deep as orjson does")
 def test_a_record_that_is_nested_too_deeply_is_one_line(here: Here) -> None:
     deep = '{"deep": ' + "[" * 1000 + "]" * 1000 + ', "text": '
     records = [f"{deep}{json.dumps(f'Page {n}{chr(10)}{NOTICE}')}}}" for n in range(5)]
