@@ -15,13 +15,14 @@ from typer.main import get_command
 import neardup
 from neardup.__main__ import _is_on_spark, _LeftOut
 from neardup.cli import app
+from suite import examples
 
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 WORDS = ["spark", "local", "spark.jsonl", "--engine", "--engine=spark", "--engine=local", "-o"]
 WORDS += ["out/", "--master", "sail", "--", "--json", "--json=spark", "--text"]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 @given(st.lists(st.sampled_from(WORDS), max_size=6))
 def test_a_command_line_that_asks_for_spark_is_known_before_it_is_taken_apart(
     words: list[str],

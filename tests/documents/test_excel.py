@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup as nd
@@ -519,7 +519,6 @@ values = st.one_of(
 
 
 @given(st.lists(st.lists(values, min_size=2, max_size=2), max_size=5))
-@settings(max_examples=60)
 def test_cells_come_back_as_they_were_written(rows: list[list[Any]]) -> None:
     full = [["id", *row] for row in rows]
     read = read_sheet("w.xlsx", workbook("w.xlsx", ["one", "two", "three"], full))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup as nd
@@ -49,7 +49,6 @@ ZONES = st.none() | st.integers(-14 * 60, 14 * 60).map(
 DATES = st.none() | st.datetimes(dt.datetime(1700, 1, 1), dt.datetime(2250, 1, 1), timezones=ZONES)
 
 
-@settings(max_examples=60, deadline=None)
 @given(dates=st.lists(DATES, min_size=2, max_size=6), newest=st.booleans())
 def test_worths_have_the_order_of_the_definition(
     dates: list[dt.datetime | None], newest: bool

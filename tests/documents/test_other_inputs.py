@@ -195,7 +195,6 @@ block = st.sampled_from(["p", "div", 'li class="a"', "h1"])
 
 
 @given(st.lists(st.tuples(st.booleans(), st.data(), words), max_size=6))
-@settings(max_examples=60)
 def test_the_visible_text_of_written_markup_is_what_was_written(parts: Any) -> None:
     source, expected = "<!-- no --><script>no();</script>", ""
     for is_inline, data, text in parts:
@@ -401,7 +400,7 @@ strings = st.lists(st.text(max_size=4), max_size=3)
 
 
 @given(st.lists(st.one_of(st.text(max_size=4), strings), min_size=1, max_size=6), st.booleans())
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_arrays_of_strings_in_json_are_one_text(
     tmp_path: Path, values: list[Any], as_array: bool
 ) -> None:

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LONG = 70_000 if JIT else 7000
-QUICK = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+SAME_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 BOM = b"\xef\xbb\xbf"
 SKIP = ReadOptions(skip_errors=True)
 ID = ReadOptions(id="id", skip_errors=True)
@@ -103,7 +101,7 @@ blanks = st.sampled_from([b"", b"\n", b"\r\n", b" \t\n"])
 jsonl_lines = st.lists(st.tuples(texts, endings, blanks, st.booleans()), max_size=12)
 
 
-@QUICK
+@SAME_FOLDER
 @given(
     lines=jsonl_lines,
     final=st.booleans(),
@@ -134,7 +132,7 @@ def test_kept_json_lines_come_out_byte_for_byte(
     assert get(out) == b"".join(kept)
 
 
-@QUICK
+@SAME_FOLDER
 @given(
     rows=st.lists(st.tuples(texts, texts, st.booleans()), max_size=8),
     terminator=st.sampled_from(["\n", "\r\n"]),

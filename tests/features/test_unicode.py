@@ -28,6 +28,7 @@ from neardup.features.unicode import (
     tables,
 )
 from strategies import normalisation_texts, texts
+from suite import examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,7 +132,7 @@ def recipe(normalize: str, casefold: bool) -> naive.Recipe:
 
 @pytest.mark.parametrize("form", ["NFKC", "NFC"])
 @given(text=normalisation_texts())
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500))
 def test_segments_normalised_alone_make_up_the_normalised_text(form: str, text: str) -> None:
     table = tables(form, casefold=False)
     normalised = (c for part in segments(table, text) for c in normalise_segment(table, part))
@@ -166,7 +167,7 @@ def test_every_character_that_combines_or_reorders_backwards_stays_with_its_pred
 @pytest.mark.parametrize("casefold", [True, False])
 @pytest.mark.parametrize("form", NORMAL_FORMS)
 @given(text=normalisation_texts() | texts())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_tables_normalise_and_fold_as_the_oracle(form: str, casefold: bool, text: str) -> None:
     valid = naive.without_surrogates(text)
     expected = naive.normalise(text, recipe(form, casefold))

@@ -20,12 +20,10 @@ from commands import Here
 from neardup.errors import UnfitHashWarning, UsageError
 from neardup.features.hashes import HASHES
 from strategies import texts
-from suite import JIT, examples
+from suite import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-EXAMPLES = 60 if JIT else 10
 
 
 @st.composite
@@ -50,7 +48,7 @@ def bits_of(sums: tuple[float, ...], value: int) -> int:
     )
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=examples(60, 10))
 @given(texts(), recipes())
 def test_the_parts_make_the_fingerprint(text: str, recipe: nd.Recipe) -> None:
     explanation = nd.explain(text, recipe=recipe)
@@ -117,7 +115,7 @@ def test_chinese_words_are_explained(fields: dict[str, Any]) -> None:
     assert any("清华大学" in feature.text for feature in explanation.features)
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=examples(60, 10))
 @given(texts(), st.sampled_from([1, 3]), st.sampled_from(["set", "count", "log"]))
 def test_features_counts_and_weights_are_those_of_the_oracle(
     text: str, ngram: int, weight: str
@@ -148,7 +146,7 @@ def test_presets_are_explained(name: str, text: str) -> None:
     assert str(explanation)
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=examples(60, 10))
 @given(texts(), texts(), recipes())
 def test_pulls_add_up_to_the_differences_of_the_sums(a: str, b: str, recipe: nd.Recipe) -> None:
     explanation = nd.explain(a, b, recipe)
@@ -233,7 +231,7 @@ class Balance(html.parser.HTMLParser):
         self.text += data
 
 
-@settings(max_examples=EXAMPLES // 2)
+@settings(max_examples=examples(30, 5))
 @given(texts(), texts(), recipes())
 def test_html_is_well_formed(a: str, b: str, recipe: nd.Recipe) -> None:
     for explanation in (nd.explain(a, recipe=recipe), nd.explain(a, b, recipe)):

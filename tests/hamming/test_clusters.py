@@ -117,7 +117,6 @@ def test_masked_rows_stay_alone() -> None:
 @given(
     st.lists(st.lists(st.tuples(st.integers(0, 19), st.integers(0, 19))), min_size=3, max_size=3)
 )
-@settings(max_examples=40, deadline=None)
 def test_merge_does_not_depend_on_order_or_nesting(links: list[list[tuple[int, int]]]) -> None:
     """Any order and any nesting of merges groups the rows alike."""
 

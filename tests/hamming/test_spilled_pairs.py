@@ -257,7 +257,6 @@ def test_files_of_pairs_name_the_ids(ending: str, tmp_path: Path) -> None:
     assert sorted(x.name for x in tmp_path.iterdir()) == ["a.parquet", "b.parquet", output.name]
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     rows=st.lists(
         st.tuples(st.integers(0, 2**48 - 1), st.integers(0, 2**48 - 1), st.integers(0, 2**15 - 1)),

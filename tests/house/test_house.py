@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -243,6 +244,12 @@ def test_every_module_has_a_room() -> None:
 
 def test_what_runs_with_the_jit_only_is_there() -> None:
     assert [each for each in ONCE if not (TESTS / each).exists()] == []
+
+
+def test_every_property_takes_more_examples_in_the_long_form() -> None:
+    """A number comes from `suite.examples`, so `make property-rounds` multiplies it."""
+    fixed = re.compile(r"max_examples=\d+[,)]")
+    assert [x.name for x in TESTS.rglob("*.py") if fixed.search(x.read_text("utf8"))] == []
 
 
 def test_the_table_itself_has_no_circle() -> None:

@@ -19,6 +19,7 @@ import neardup as nd
 from neardup.errors import UsageError
 from neardup.index.durable import folder_store
 from stories import FOLDERS, small_segments
+from suite import examples
 
 KINDS: Final = {
     "distance": {"distance": 0},
@@ -181,7 +182,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(folder_store.FLUSH_ROWS, "similarity", 40)
 
 
-Story.TestCase.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+Story.TestCase.settings = settings(max_examples=examples(25), stateful_step_count=25)
 TestStory = Story.TestCase
 
 

@@ -24,6 +24,7 @@ from neardup.pipeline.calibration.sample import take_sample
 from neardup.pipeline.run.rule import Limits
 from neardup.runtime.intervals import counted, kish, paired, stratified, wilson
 from neardup.runtime.progress import Quiet
+from suite import examples
 from test_page import HOSTILE, OUTSIDE, Tags
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def jaccard(a: str, b: str) -> float:
     return len(left & right) / len(left | right) if left and right else 0.0
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(texts=TEXTS)
 def test_of_a_whole_corpus_all_figures_are_counts(
     texts: list[str], tmp_path_factory: pytest.TempPathFactory

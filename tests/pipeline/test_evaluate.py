@@ -18,6 +18,7 @@ from neardup.documents import ReadOptions
 from neardup.errors import DataError, UsageError
 from neardup.pipeline.evaluation.evaluate import EvaluationOptions, evaluate_files
 from neardup.pipeline.run.rule import Limits
+from suite import examples
 from test_page import HOSTILE, OUTSIDE, Tags
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def b_cubed(true: list[int], labels: list[int]) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(texts=TEXTS, data=st.data(), policy=st.sampled_from(["greedy", "components"]))
 def test_clusters_are_judged_by_the_definitions(
     texts: list[str], data: st.DataObject, policy: str, tmp_path_factory: pytest.TempPathFactory

@@ -37,6 +37,7 @@ from neardup.pipeline.calibration.trials import (
     try_questions,
 )
 from neardup.runtime.intervals import counted, paired
+from suite import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,7 +118,7 @@ def test_what_is_no_aim_is_refused(text: str) -> None:
         Aim.parse(text)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200, 200))
 @given(one=ORDER, other=ORDER)
 def test_agreement_is_the_longest_common_subsequence(one: list[str], other: list[str]) -> None:
     table = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]

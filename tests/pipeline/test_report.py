@@ -19,7 +19,7 @@ from neardup.pipeline.evidence.gather import Clusters
 from neardup.pipeline.evidence.pair_texts import pair_of_texts, texts_in
 from neardup.pipeline.run.decision import Decision
 from neardup.similarity.feature_sets import FeatureSets
-from suite import needs_jit
+from suite import examples, needs_jit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,7 @@ def jaccard(a: str, b: str) -> float:
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join), max_size=14)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(texts=TEXTS, threshold=st.sampled_from([0.3, 0.55, 0.8, 1.0]))
 def test_the_curve_is_the_definitions(
     texts: list[str], threshold: float, tmp_path_factory: pytest.TempPathFactory
@@ -220,7 +220,7 @@ def test_lines_of_megabytes_are_cut(tmp_path: Path) -> None:
     assert (tmp_path / "r.html").stat().st_size < 200_000
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12))
 @given(old=TEXTS, new=TEXTS, store=st.sampled_from(["features", "text"]))
 def test_beside_an_index_its_documents_come_before_and_are_not_counted(
     old: list[str], new: list[str], store: str, tmp_path_factory: pytest.TempPathFactory

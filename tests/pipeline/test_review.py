@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import neardup as nd
@@ -359,7 +359,6 @@ def by_the_definition(
     return result
 
 
-@settings(max_examples=60)
 @given(texts=TEXTS, data=st.data(), by_distance=st.booleans())
 def test_a_run_with_answers_decides_by_the_definition(
     texts: list[str],
