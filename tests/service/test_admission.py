@@ -32,7 +32,7 @@ from neardup.service.messages import (
     check_id,
     check_reach,
 )
-from neardup.service.operations import AskFirst, AskQuery
+from neardup.service.operations import AskFirst, AskNearest, AskQuery
 from neardup.service.problem_details import Problem
 from neardup.service.service import Service
 from neardup.service.service_metrics import Metrics
@@ -270,12 +270,25 @@ def test_a_question_counts_only_while_it_runs(tmp_path: Path) -> None:
         assert (type(both[1]), both[1].name) == (Problem, "queue-full")
 
 
-def test_four_calls_of_nearest_for_each_thread_wait_or_run(tmp_path: Path) -> None:
+def test_four_calls_of_nearest_for_each_thread_wait_or_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_end, ask = threading.Event(), AskNearest.ask
+
+    def held(nearest: AskNearest, row: Nearest, document: Any) -> Any:
+        may_end.wait(60)
+        return ask(nearest, row, document)
+
+    monkeypatch.setattr(AskNearest, "ask", held)
+
     async def story() -> list[Any]:
         index = nd.DurableIndex.open(tmp_path / "i", distance=3)
         settings = Settings(limits=Limits(nearest=2))
         service = Service(index, settings, asyncio.get_running_loop(), has_keys=False)
-        calls = [service.operations["nearest"].answers([Nearest(fingerprint=5)]) for _ in range(10)]
+        nearest = service.operations["nearest"]
+        calls = [asyncio.create_task(nearest.answers([Nearest(fingerprint=5)])) for _ in range(10)]
+        await asyncio.sleep(0)  # each has begun by now, or was refused
+        may_end.set()
         answers = await asyncio.gather(*calls, return_exceptions=True)
         service.close()
         index.close()
