@@ -120,6 +120,7 @@ def write_outputs(
     plan, threads = plan_outputs(sources, out), worker_count(workers)
     most = min(each.outputs_at_once for each in sources) if _are_apart(sources) else 1
     at_once = min(threads, len(plan), most)
+    of_each = threads // at_once
     lock = threading.Lock()
 
     def told(nbytes: int) -> None:
@@ -129,7 +130,7 @@ def write_outputs(
                 tell(nbytes)
 
     for source in sources:
-        source.begin_writing(told, threads // at_once)
+        source.begin_writing(told, of_each)
     if isinstance(sources[0], DocumentFiles):
         sources[0].copy_kept(keep_masks[0], outputs.create_tree(out))
         sources[0].went_to(sources[0].nbytes or 0)
@@ -143,7 +144,7 @@ def write_outputs(
             source.went_to(source.nbytes or 0)
         target.finish()
 
-    begun = _begun(plan, sources, outputs, out, threads // at_once)
+    begun = _begun(plan, sources, outputs, out, of_each)
     written = map(write, begun) if at_once == 1 else ahead(at_once, write, begun)
     return [path for (path, _), _ in zip(plan, written, strict=True)]
 

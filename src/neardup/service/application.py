@@ -99,19 +99,18 @@ class Application:
         )
         for name, right, call in whole:
             self.routes[f"/v1/{name}"] = Route(_POST, right, self._whole_of(call))
-        shown: tuple[tuple[str, Right | None, Callable[[], Answer]], ...] = (
-            ("/livez", None, lambda: _LIVE),
-            ("/openapi.json", None, lambda: Answer(service.openapi())),
-        )
-        for path, need, show in shown:
-            self.routes[path] = Route(_GET, need, _shown(show))
-        counted: tuple[tuple[str, Right | None, Callable[[], Answer]], ...] = (
-            ("/readyz", None, self._ready),
-            ("/metrics", "read", lambda: Answer(service.metrics.text(), _METRICS)),
-            ("/v1/index", "read", lambda: Answer(_encode(service.describe()))),
-        )
-        for path, need, show in counted:  # which waits for a commit that is under way
-            self.routes[path] = Route(_GET, need, _shown_by_a_thread(show))
+        self.routes |= {
+            "/livez": Route(_GET, None, _shown(lambda: _LIVE)),
+            "/openapi.json": Route(_GET, None, _shown(lambda: Answer(service.openapi()))),
+            # These wait for a commit that is under way.
+            "/readyz": Route(_GET, None, _shown_by_a_thread(self._ready)),
+            "/metrics": Route(
+                _GET, "read", _shown_by_a_thread(lambda: Answer(service.metrics.text(), _METRICS))
+            ),
+            "/v1/index": Route(
+                _GET, "read", _shown_by_a_thread(lambda: Answer(_encode(service.describe())))
+            ),
+        }
         for path, draw in (("/", service.ask_page), ("/compare", service.compare_page)):
             self.routes[path] = Route(_GET + _POST, "read", self._page_of(draw))
         for name in KINDS:

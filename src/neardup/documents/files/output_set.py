@@ -117,12 +117,11 @@ class OutputSet:
         """
         path, workers = as_local(path), workers or self._workers
         self.check(path)
-        if is_uri(path) or not is_device(path):
-            self._take(path)
-        if not is_uri(path) and not is_device(path) and Path(path).exists():
-            self.replaced.append(path)
         if not is_uri(path) and is_device(path):  # which may wait for its reader
             return self._begin(lambda: AtomicFile(path, self._notify, workers))
+        self._take(path)
+        if not is_uri(path) and Path(path).exists():
+            self.replaced.append(path)
         with uninterrupted():
             if is_uri(path):
                 return self._begin(lambda: RemoteFile(path, self._tmp, self._notify, workers))
@@ -222,14 +221,14 @@ class OutputSet:
             return
         if path.endswith("/") or _is_there_as_folder(path):
             raise UsageError(f"{path} is a folder; name a file in it, or end the name with /")
-        parent = Path(path).resolve().parent
-        if not is_uri(path) and not makes_folder and not parent.is_dir():
-            raise FileError(f"cannot write {path}: there is no folder {parent}; create it first")
+        folder = Path(path).resolve().parent
+        if not is_uri(path) and not makes_folder and not folder.is_dir():
+            raise FileError(f"cannot write {path}: there is no folder {folder}; create it first")
         if path in self._inputs:
             raise UsageError(f"{path} is an input; write to another path")
         if not is_uri(path) and not is_device(path):
             _check_writable(path)
-            _check_place(path)
+            _check_place(path, folder)
 
     def check_tree(self, path: str, others: Iterable[str] = ()) -> None:
         """Raise the errors of `create_tree`, without creating anything.
@@ -242,8 +241,8 @@ class OutputSet:
         self._check_empty(path)
         if is_uri(path):
             return
-        _check_place(path)
         folder = Path(path).resolve()
+        _check_place(path, folder.parent)
         for other in map(as_local, others):
             if not is_uri(other) and Path(other).resolve().is_relative_to(folder):
                 raise UsageError(
@@ -307,10 +306,9 @@ def _check_writable(path: str) -> None:
         )
 
 
-def _check_place(path: str) -> None:
-    """Refuse an output where no folder can be made, or which takes no files."""
-    parents = Path(path).resolve().parents
-    there = next(folder for folder in parents if folder.exists())
+def _check_place(path: str, folder: Path) -> None:
+    """Refuse an output in a folder that cannot be made, or which takes no files."""
+    there = next(each for each in (folder, *folder.parents) if each.exists())
     if not there.is_dir():
         raise FileError(f"cannot write {path}: {there} is a file; name another folder")
     if not os.access(there, os.W_OK | os.X_OK):

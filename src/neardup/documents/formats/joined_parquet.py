@@ -104,8 +104,8 @@ def _walk(data: bytes, at: int, kind: int, wanted: Any, places: list[tuple[str, 
         data: What it is in.
         at: Its first byte.
         kind: Its type.
-        wanted: Its name, if it is wanted; else names by the numbers of its fields, in a dict for
-            each struct.
+        wanted: Its name, if it is wanted; else the names of wanted fields by field id, in a dict
+            for each struct.
         places: Gets name, begin and end of what is wanted.
 
     Returns:
