@@ -114,6 +114,7 @@ def test_the_numbers_are_those_of_the_record() -> None:
         "read": 10, "kept": 7, "dropped": 2, "rejected": 1, "clusters": 2
     }  # fmt: skip
     assert record["thresholds"] == [[0.7, 6], [0.8, 7], [1.0, 8]]
+    assert "Dropped text: 20 bytes of 100 bytes (20.0%)." in page(report())
 
 
 def test_a_head_says_what_became_of_both() -> None:

@@ -103,6 +103,16 @@ def test_every_kind_of_edit_is_deterministic_and_changes_the_text(text: str) -> 
     assert text.strip() in (spelling["boilerplate"] or "")
 
 
+def test_a_sentence_is_cut_or_one_of_any_document_is_added() -> None:
+    sentences = [f"This is sentence {i} of the text. " for i in range(8)]
+    planter = Planter(["".join(sentences), "Another one here. "], 0)
+    left = (planter.copy(0, "sentence cut", Aim()) or "").split(". ")
+    assert len(left) == len(sentences)  # with the empty one behind the last
+    assert {f"{each}. " for each in left[:-1]} < set(sentences)
+    more = (planter.copy(0, "sentence added", Aim()) or "").split(". ")
+    assert len(more) == len(sentences) + 2
+
+
 def test_what_cannot_be_edited_so_has_no_copy() -> None:
     planter = Planter(["one two", "naïve"], 0)
     assert planter.copy(0, "accents", Aim()) is None

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import neardup as nd
 from neardup.errors import UsageError
 from neardup.pipeline.evidence.gather import Clusters
-from neardup.pipeline.evidence.pair_texts import pair_of_texts, texts_in
+from neardup.pipeline.evidence.pair_texts import MOST_CHARACTERS, pair_of_texts, texts_in
 from neardup.pipeline.run.decision import Decision
 from neardup.similarity.feature_sets import FeatureSets
 from suite import examples, needs_jit
@@ -149,6 +149,31 @@ def test_texts_are_taken_from_all_batches_up_to_the_last_that_has_one() -> None:
         pytest.fail("no text is in this batch")
 
     assert texts_in(batches(), {1, 2, 5}) == {1: "b", 2: "c", 5: "f"}
+
+
+@pytest.mark.parametrize("count", [MOST_CHARACTERS, MOST_CHARACTERS + 1])
+def test_a_text_that_is_compared_in_part_has_a_note(count: int) -> None:
+    (text,) = texts_in(iter([SimpleNamespace(texts=pa.array(["x" * 2 * count]))]), {0}).values()
+    assert len(text) == MOST_CHARACTERS + 1
+    note = pair_of_texts(("x", "y"), (text[:count], "x"), UNIGRAMS).note
+    assert ("Only the first" in note) == (count > MOST_CHARACTERS)
+
+
+def test_the_longest_common_passage_is_equal_in_both() -> None:
+    texts = "a b c one two three four five", "a b c six"
+    assert pair_of_texts(("x", "y"), texts, UNIGRAMS).longest == "a b c"
+    assert pair_of_texts(("x", "y"), texts[::-1], UNIGRAMS).longest == "a b c"
+
+
+def test_the_largest_the_loosest_and_random_clusters_are_shown() -> None:
+    sizes = [2, 4, 3, 2, 5]
+    label = np.repeat(np.cumsum([0, *sizes[:-1]]), sizes)
+    similarity = np.repeat([0.9, 0.8, 0.95, 0.7, 0.99], sizes)
+    levels: Any = SimpleNamespace(similarity=similarity)
+    clusters = Clusters(Decision(label, label, similarity), levels)
+    chosen = {name: at.tolist() for name, at in clusters.chosen(2, 7).items()}
+    assert (chosen["Largest"], chosen["Loosest"]) == ([4, 1], [3, 1])
+    assert clusters.chosen(9, 7)["Random, seed 7"].tolist() == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("count", [2, 3, 32, 33, 70])
