@@ -13,12 +13,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from neardup.errors import TooManyPairsError, UsageError
+from neardup.hamming import all_pairs
 from neardup.hamming.all_pairs import pairs
 from neardup.hamming.chance import chance_warning
 from neardup.hamming.join import join_engine, sinks
 from neardup.hamming.join.row_partition import Groups, group_equal
 from neardup.hamming.join.sinks import pairs_within, unpacked_pairs
-from neardup.hamming.plans.join_plan import plan_pairs
+from neardup.hamming.plans.join_plan import plan_pairs, spilled_seconds
 from neardup.hamming.plans.plan_checks import check_join_plan
 from planted import JIT, ROWS, brute, planted
 from suite import examples, needs_jit
@@ -149,6 +150,15 @@ def test_a_limit_raises_with_the_true_count(plan: str) -> None:
         assert caught.value.count == count
 
 
+def test_without_a_limit_pairs_take_half_of_the_free_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(all_pairs, "free_memory", lambda: 2 * 6 * all_pairs.BYTES_PER_PAIR)
+    assert pairs(np.full(4, 77, np.uint64)).num_rows == 6
+    with pytest.raises(TooManyPairsError, match="10 pairs"):
+        pairs(np.full(5, 77, np.uint64))
+
+
 @needs_jit
 @pytest.mark.parametrize("plan", ["auto", "blocks", "multi:5"])
 def test_a_million_equal_rows_are_counted_at_once(plan: str) -> None:
@@ -269,6 +279,14 @@ def test_auto_is_the_cheapest_of_the_plans_of_a_join(
         plan = plan_pairs(n, distance, bits, plan=name, near=near)
         assert plan.name == name
         assert auto.seconds <= plan.seconds
+
+
+def test_a_spilled_join_also_takes_the_time_of_a_pass_for_each_slab() -> None:
+    n, plan = 10**8, plan_pairs(10**8, 3, 64)
+    times = [spilled_seconds(n, 3, 64, n // slabs, 1, plan) for slabs in (1, 2, 4)]
+    assert plan.seconds < times[0] < times[1]
+    assert times[2] - times[1] == pytest.approx(2 * (times[1] - times[0]))
+    assert spilled_seconds(n, 3, 64, n, 4, plan) == times[0] / 4
 
 
 @needs_jit

@@ -16,7 +16,7 @@ from neardup.errors import UsageError
 from neardup.hamming.plans.blocks import agreement, block_radii, shares_within, signatures
 from neardup.hamming.plans.choose import named_plan, plan_search
 from neardup.hamming.plans.names import JOIN_PLANS, SEARCH_PLANS, listed_plans
-from neardup.hamming.plans.plan_checks import check_join_plan
+from neardup.hamming.plans.plan_checks import check_join_plan, check_search_plan
 from neardup.hamming.plans.search_plan import matches
 from neardup.hamming.search.build import build_searcher, plan_for
 from neardup.hamming.search.permuted import measured_recall
@@ -48,6 +48,7 @@ def test_the_designs_of_2007_have_their_number_of_tables(plan: str, tables: int)
     """4, 10 and 20 at 64 bits and distance 3; masks all differ."""
     masks = masks_of(plan, 3, 64)
     assert len(masks) == len(set(masks)) == tables
+    assert named_plan(1000, 3, 64, None, plan).lookups == tables
 
 
 def test_keys_have_as_many_bits_as_the_designs_of_2007() -> None:
@@ -122,6 +123,30 @@ def test_the_permuted_lists_say_the_recall_that_they_measured() -> None:
     searcher = build_searcher(codes, plan, 3, 64)
     assert searcher.plan.recall == measured_recall(searcher, codes, 3, 64)
     assert searcher.plan.recall < plan.recall
+
+
+@pytest.mark.parametrize(("plan", "radii"), [("mih:4", [1, 1, 1, 0]), ("mih:2", [3, 2])])
+def test_candidates_agree_in_a_block_or_have_a_key_by_chance(plan: str, radii: list[int]) -> None:
+    """Keys as long as the block, and shorter ones."""
+    n, size = 10**7, 64 // len(radii)
+    chosen = named_plan(n, sum(radii) + len(radii) - 1, 64, None, plan)
+    assert chosen.key_bits == min(size, 22)
+    keys = [signatures(size, radius) for radius in radii]
+    by_chance = [key / 2**22 for key in keys if size > 22]
+    expected = n * (sum(keys) / 2**size + sum(by_chance))
+    assert chosen.candidates == pytest.approx(expected)
+    assert chosen.lookups == sum(keys)
+
+
+def test_the_plan_by_bits_looks_at_each_bit_and_keeps_it() -> None:
+    plan = named_plan(10**7, 3, 64, None, "bits")
+    assert (plan.lookups, plan.bytes_per_row) == (64, 8)
+
+
+@pytest.mark.parametrize(("plan", "distance"), [("probe", 12), ("mih:1", 9)])
+def test_a_search_for_too_many_signatures_is_refused(plan: str, distance: int) -> None:
+    with pytest.raises(UsageError, match="signatures"):
+        check_search_plan(plan, distance, 64)
 
 
 def test_auto_takes_the_plan_of_least_time_that_fits_the_memory() -> None:

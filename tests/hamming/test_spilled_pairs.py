@@ -50,8 +50,11 @@ def test_a_map_of_a_file_is_read_where_it_is(tmp_path: Path, width: int) -> None
     assert found(mapped, 2) == found(codes, 2) != []
 
 
-def test_a_value_of_a_map_that_has_more_bits_is_refused(tmp_path: Path) -> None:
-    np.save(tmp_path / "codes.npy", np.array([1, 2, 1 << 40], np.uint64))
+@pytest.mark.parametrize("row", [0, 2])
+def test_a_value_of_a_map_that_has_more_bits_is_refused(row: int, tmp_path: Path) -> None:
+    codes = np.array([1, 2, 3], np.uint64)
+    codes[row] = 1 << 40
+    np.save(tmp_path / "codes.npy", codes)
     mapped = np.load(tmp_path / "codes.npy", mmap_mode="r")
     with pytest.raises(UsageError, match="40"):
         found(mapped, 1, 40)
@@ -285,6 +288,14 @@ def test_cuts_cover_every_row_and_keep_to_the_limit(totals: list[int], most: int
     assert all(
         int(sizes[a:b].sum()) <= most or np.count_nonzero(sizes[a:b]) == 1 for a, b in ranges
     )
+
+
+@pytest.mark.parametrize("memory", [1 << 16, 1 << 24, 1 << 34])
+def test_slabs_and_sorted_pairs_fit_in_the_memory(memory: int) -> None:
+    budget = Budget.of(memory, RowFile(-1, 1000, 2, 0), extra=4)
+    slab, whole = budget.slab_rows * (16 + 4 + 4 + 4), budget.whole_rows * (96 + 80 + 4)
+    assert memory / 4 < slab < slab + whole < memory
+    assert memory / 4 < budget.pair_bytes < memory
 
 
 def test_a_temporary_file_has_no_name(tmp_path: Path) -> None:
