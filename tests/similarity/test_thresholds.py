@@ -101,6 +101,7 @@ def test_no_bound_excludes_a_pair_that_reaches_the_threshold(
     reached = exact(shared, size, other, measure)
     kind = MEASURES[measure].number
     assert measured(shared, size, other, kind) == reached
+    assert MEASURES[measure].score(shared, size, other) == reached
     if measure == "cosine":
         square = Fraction(shared) ** 2 / (size * other)
         assert abs(Fraction(reached) ** 2 - square) <= square / 2**50
