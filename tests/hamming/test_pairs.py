@@ -16,7 +16,7 @@ from neardup.errors import TooManyPairsError, UsageError
 from neardup.hamming import all_pairs
 from neardup.hamming.all_pairs import pairs
 from neardup.hamming.chance import chance_warning
-from neardup.hamming.join import join_engine, sinks
+from neardup.hamming.join import join_engine, mih_join, sinks
 from neardup.hamming.join.row_partition import Groups, group_equal
 from neardup.hamming.join.sinks import pairs_within, unpacked_pairs
 from neardup.hamming.plans.join_plan import plan_pairs, spilled_seconds
@@ -287,6 +287,21 @@ def test_a_spilled_join_also_takes_the_time_of_a_pass_for_each_slab() -> None:
     assert plan.seconds < times[0] < times[1]
     assert times[2] - times[1] == pytest.approx(2 * (times[1] - times[0]))
     assert spilled_seconds(n, 3, 64, n, 4, plan) == times[0] / 4
+
+
+@pytest.mark.parametrize(("plan", "radii"), [("mih:2", [1, 1]), ("mih:3", [1, 0, 0])])
+def test_candidates_are_the_pairs_near_in_a_block(
+    plan: str, radii: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fps = np.random.default_rng(4).integers(0, 2**12, (1000, 1), np.uint64)
+    chosen = plan_pairs(len(fps), 3, 12, plan=plan)
+    assert [part.radius for part in chosen.mih] == radii
+    masks = zip(chosen.masks[:, 0], radii, strict=True)
+    near = sum((np.bitwise_count((fps ^ fps.T) & mask) <= radius).sum() for mask, radius in masks)
+    expected = (int(near) - len(radii) * len(fps)) / 2
+    assert mih_join.candidates(fps, chosen) == expected
+    monkeypatch.setattr(mih_join, "ROWS_COUNTED", 500)
+    assert mih_join.candidates(fps, chosen) == pytest.approx(expected, rel=0.1)
 
 
 @needs_jit

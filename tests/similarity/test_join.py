@@ -409,6 +409,19 @@ def test_a_search_for_the_nearest_may_stop_early(monkeypatch: pytest.MonkeyPatch
     assert work == Work(kept.postings, 40 * 39 // 2)
 
 
+def test_a_search_in_parts_may_stop_between_batches_of_groups(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(key_choice, "LEAST_DOCUMENTS", 1 << 62)  # none is one key with others
+    forms = [{*range(30 * group, 30 * group + 20)} for group in range(40)]
+    sets = feature_sets([forms[i // 5] | {10**6 + i} for i in range(200)])
+    in_parts, order, match = replace(sets, spill=Spill(1 << 12)), np.arange(200), Match(0.5)
+    whole = nearest_before(sets, order, match, 1, most=1)
+    nearest, _, missed = nearest_before(in_parts, order, match, 1, most=1)
+    assert whole[2] == 0 < missed < 200
+    assert nearest[: 200 - missed].tolist() == whole[0][: 200 - missed].tolist()
+
+
 @given(collections(), matches, st.integers(2, 8), st.integers(1, 60), st.integers(0, 5), st.data())
 def test_threads_and_steps_change_no_match_no_score_and_no_count(
     documents: list[set[int]], match: Match, workers: int, step: int, new: int, data: st.DataObject,
