@@ -49,6 +49,7 @@ def test_greedy_keep_is_that_of_the_join_in_memory(shape: str) -> None:
     shift=st.integers(1, 10),
 )
 @example(values=[0, 0], distance=0, most=2, shift=1)
+@example(values=[0] * 4 + [255] * 4, distance=0, most=6, shift=10)
 def test_some_components_at_a_time_keep_what_all_at_once_keep(
     values: list[int], distance: int, most: int, shift: int
 ) -> None:
