@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from neardup.hamming import block_join as shares
 from neardup.hamming import labels_of_block, pairs_of_block
+from neardup.hamming.join import row_partition
 from planted import JIT, brute, planted
 from similarity.test_join import components_by_definition
 from suite import examples
@@ -49,11 +50,12 @@ def united(codes: Any, bits: int, distance: int) -> list[int]:
 
 @pytest.fixture(params=[False, True], ids=["auto", "own plan"], scope="module")
 def _plan(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Also where the plan of a block alone seems dear, or the rows are few."""
+    """Also where the plan of a block alone seems dear, or rows seem few, or enough for threads."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param:
             patch.setattr(shares, "DOUBT", 0.0)
             patch.setattr(shares, "FEW_ROWS", 2)
+            patch.setattr(row_partition, "ROWS_OF_A_THREAD", 50)
         yield
 
 

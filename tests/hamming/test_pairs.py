@@ -320,6 +320,7 @@ def test_rows_that_are_denser_than_expected_change_no_pair(monkeypatch: pytest.M
     documents=st.integers(2, 10**7),
 )
 @example(distance=8, bits=64, documents=10**7)
+@example(distance=9, bits=64, documents=850_000)
 def test_a_warning_of_chance_names_the_largest_distance_without_one(
     distance: int, bits: int, documents: int
 ) -> None:

@@ -18,6 +18,7 @@ from neardup.errors import DataError, FileError, RecipeError, TooManyPairsError,
 from neardup.fingerprinting.fingerprint_files import FingerprintReader, fingerprint_table
 from neardup.fingerprinting.recipe import Recipe
 from neardup.hamming.clusters import components
+from neardup.hamming.spilled import sources
 from neardup.hamming.spilled.batches import Limits, pair_batches
 from neardup.hamming.spilled.pair_spool import PairSpool
 from neardup.hamming.spilled.row_file import RowFile
@@ -113,7 +114,8 @@ def test_components_are_those_of_the_join_in_memory(shape: str) -> None:
             assert spilled_components(fps, distance, bits, "blocks", limits).tolist() == want
 
 
-def test_every_source_gives_the_same_pairs(tmp_path: Path) -> None:
+def test_every_source_gives_the_same_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "BATCH_ROWS", 100)
     fps = planted(64, 3, 5)
     want = brute(fps, 3)
     np.save(tmp_path / "fps.npy", fps)

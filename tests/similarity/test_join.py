@@ -18,7 +18,7 @@ from neardup.errors import UsageError
 from neardup.runtime.storage.spool import FeatureSpool
 from neardup.similarity import greedy_steps as greedy
 from neardup.similarity import join as module
-from neardup.similarity import key_choice
+from neardup.similarity import key_choice, key_index
 from neardup.similarity.feature_sets import FeatureSets, Match, Work, similarities
 from neardup.similarity.join import (
     nearest_before,
@@ -407,6 +407,13 @@ def test_a_search_for_the_nearest_may_stop_early(monkeypatch: pytest.MonkeyPatch
     nearest_before(sets, np.arange(40), Match(0.5), 1, work)
     similar_greedy(sets, np.arange(40), Match(0.5), 1, kept, first_new=40)
     assert work == Work(kept.postings, 40 * 39 // 2)
+
+
+def test_an_index_that_grows_keeps_every_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_index, "BYTES_AT_ONCE", 1)
+    monkeypatch.setattr(module, "CHUNK_FEATURES", 100)
+    sets = feature_sets([{i} for i in range(1, 1501)] * 2)
+    assert similar_components(sets, Match(1.0), 1).tolist() == [*range(1500)] * 2
 
 
 def test_a_search_in_parts_may_stop_between_batches_of_groups(
