@@ -31,12 +31,22 @@ WORDS = [
 TEXTS = st.lists(st.sampled_from(BREAKS + WORDS), max_size=24).map("".join)
 
 
+def units_of(text: str, unit: str) -> list[tuple[int, int]]:
+    data = text.encode()
+    return [(len(data[:a].decode()), len(data[:b].decode())) for a, b in unit_places(data, unit)]
+
+
 @given(TEXTS)
 @pytest.mark.parametrize("unit", UNITS)
 def test_units_stand_where_the_oracle_says(unit: str, text: str) -> None:
-    data = text.encode()
-    result = [(len(data[:a].decode()), len(data[:b].decode())) for a, b in unit_places(data, unit)]
-    assert result == naive.text_units(text, unit)
+    assert units_of(text, unit) == naive.text_units(text, unit)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_only_white_space_makes_a_line_blank(unit: str) -> None:
+    for cp in sorted({cp + step for cp in naive.WHITE_SPACE for step in (-1, 0, 1)}):
+        text = f"one\n{chr(cp)}\ntwo"
+        assert units_of(text, unit) == naive.text_units(text, unit), hex(cp)
 
 
 @given(st.integers(1, 3), st.lists(TEXTS, max_size=6))

@@ -42,8 +42,13 @@ def hash_slices(data: Any, at: int, sizes: Any, seed: Any, out: Any) -> None:
 
 
 @kernel
-def decoded(data: Any, end: int) -> Any:
-    return utf8.decode(data, 0, end)
+def decoded(data: Any, at: int, end: int) -> Any:
+    return utf8.decode(data, at, end)
+
+
+@kernel
+def encoded(cp: int, buffer: Any) -> Any:
+    return utf8.encode(cp, buffer, 1)
 
 
 @kernel
@@ -216,7 +221,16 @@ def test_a_character_is_read_whole_or_not_at_all(character: str, missing: int) -
     end = max(1, len(encoded) - missing)
     whole = (ord(character), len(encoded))
     data = np.frombuffer(encoded + bytes(4), np.uint8)
-    assert decoded(data, end) == (whole if end == len(encoded) else (0xFFFD, 1))
+    assert decoded(data, 0, end) == (whole if end == len(encoded) else (0xFFFD, 1))
+
+
+@pytest.mark.parametrize("first", [0, 0x80, 0x800, 0x10000, 0x10FF80])
+def test_characters_are_written_as_python_writes_them_and_read_again(first: int) -> None:
+    for cp in range(max(0, first - 1), first + 0x80):
+        buffer, expected = np.full(7, 7, np.uint8), chr(cp).encode()
+        end = encoded(cp, buffer)
+        assert bytes(buffer) == (b"\7" + expected).ljust(7, b"\7")
+        assert (end, *decoded(buffer, 1, end)) == (1 + len(expected), cp, len(expected))
 
 
 @given(
