@@ -106,6 +106,16 @@ def test_a_question_that_is_there_whole_is_the_passage(
     assert row["text"] == " ".join(words).upper()
 
 
+def test_a_run_ends_at_a_word_that_no_feature_holds() -> None:
+    (row,) = nd.decontaminate(["a b c d x e f g"], ["a b c d e f g h"], 0.5).to_pylist()
+    assert (row["run"], row["share"]) == (4, 0.5)
+
+
+def test_a_run_that_is_shorter_than_a_feature_is_the_passage() -> None:
+    (row,) = nd.decontaminate(["z a b x y"], ["a b c"], None, 2).to_pylist()
+    assert (row["run"], row["share"], row["text"]) == (2, 0.0, "a b")
+
+
 @settings(max_examples=examples(300, 60))
 @given(texts() | normalisation_texts())
 @example("e\u0301a\u00bd\u0301 \u1100\u1161\u11a8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import naive
@@ -37,6 +37,7 @@ def units_of(text: str, unit: str) -> list[tuple[int, int]]:
 
 
 @given(TEXTS)
+@example("".join(f"one{mark}two" for mark in BREAKS))
 @pytest.mark.parametrize("unit", UNITS)
 def test_units_stand_where_the_oracle_says(unit: str, text: str) -> None:
     assert units_of(text, unit) == naive.text_units(text, unit)

@@ -67,6 +67,15 @@ def test_one_text_equals_the_oracle(text: str, recipe: nd.Recipe) -> None:
     assert nd.fingerprint(text, recipe) == naive.fingerprint(text, recipe)
 
 
+@pytest.mark.parametrize("tokens", ["words", "chars"])
+@pytest.mark.parametrize(
+    "text", ["가\u0301나", "\u1112\u1161", "\u1100\u1161\u11a8", "\u0301\u0323\u0301x", "e\u0301"]
+)
+def test_what_combines_is_composed_in_the_canonical_order(text: str, tokens: str) -> None:
+    recipe = nd.Recipe(tokens=tokens, ngram=2)
+    assert nd.fingerprint(text, recipe) == naive.fingerprint(text, recipe)
+
+
 @given(texts(), recipes())
 @example("a lone surrogate \ud800 in a text", nd.Recipe())
 @example("a b a b a b c", nd.Recipe(ngram=1, weight="count"))
