@@ -113,6 +113,10 @@ def test_an_approximate_plan_finds_the_share_it_states(plan: str, bits: int, dis
     apart = np.bitwise_count(codes[hits.queries] ^ codes[hits.rows]).sum(axis=1)
     assert apart.tolist() == hits.distances.tolist()
     assert max(hits.distances.tolist()) <= distance
+    only = hits.queries == 0
+    found = zip(hits.distances[only].tolist(), hits.rows[only].tolist(), strict=True)
+    count = np.count_nonzero(only)
+    assert searcher.search_once(codes[0], distance) == (sorted(found), count)
 
 
 @needs_jit
@@ -138,9 +142,11 @@ def test_candidates_agree_in_a_block_or_have_a_key_by_chance(plan: str, radii: l
     assert chosen.lookups == sum(keys)
 
 
-def test_the_plan_by_bits_looks_at_each_bit_and_keeps_it() -> None:
-    plan = named_plan(10**7, 3, 64, None, "bits")
-    assert (plan.lookups, plan.bytes_per_row) == (64, 8)
+def test_plans_state_their_memory_for_each_row() -> None:
+    """The bits once more, or in each table the row, its number, and its share of the buckets."""
+    bits, tables = (named_plan(2**20, 3, 64, None, plan) for plan in ("bits", "multi:5"))
+    assert (bits.lookups, bits.bytes_per_row) == (64, 8)
+    assert tables.bytes_per_row == 10 * (8 + 4 + 4 * 2 ** (tables.key_bits - 20))
 
 
 @pytest.mark.parametrize(("plan", "distance"), [("probe", 12), ("mih:1", 9)])
