@@ -131,6 +131,7 @@ def test_every_plan_answers_as_brute_force_does(
         queries = [one_of(rng, bits, known, distance) for _ in range(12)]
         agree(index, oracle, queries, distance)
         ranked = [oracle.query(query, bits) for query in queries]
+        assert index.nearest(queries[0]) == ranked[0][:10]
         for n in (1, 7, ROWS):
             expected = [hits[:n] for hits in ranked]
             assert index.nearest(queries[0], n) == expected[0]
