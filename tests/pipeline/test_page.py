@@ -22,7 +22,7 @@ from neardup.pipeline.report import (
     Report,
     page,
 )
-from neardup.pipeline.report.drawings import _ticks, amount
+from neardup.pipeline.report.drawings import _ticks, amount, lines
 from neardup.pipeline.report.frame import json_data, size
 
 HOSTILE = (
@@ -283,3 +283,15 @@ def test_the_threshold_has_a_tick_where_there_is_room() -> None:
     assert [at for at, _ in _ticks(0.5, 1, 0.8)] == [0.5, 0.8, 1]
     for own in (0.5, 0.55, 0.95, 1):
         assert [at for at, _ in _ticks(0.5, 1, own)] == [0.5, 1]
+
+
+def test_lines_go_from_axis_to_axis() -> None:
+    drawn = lines([("one", [(0.5, 0.0), (0.75, 1.0), (1.0, 0.5)])], "found", "similarity", own=0.75)
+    axes = re.findall(r'class="axis" x1="(\d+)" x2="(\d+)" y1="([\d.]+)"', drawn)
+    (left, right, top), (_, _, middle), (_, _, bottom) = [map(float, each) for each in axes]
+    centre = (left + right) / 2
+    path = re.search(r'd="M([^"]+)"', drawn)
+    assert path is not None
+    points = [tuple(map(float, point.split())) for point in path[1].split("L")]
+    assert points == [(left, bottom), (centre, top), (right, middle)]
+    assert f'class="own" x1="{centre:.1f}"' in drawn
