@@ -255,6 +255,8 @@ def test_too_few_duplicates_are_said(tmp_path: Path) -> None:
     assert "--sample 60" in calibration.warnings[0]
     assert calibration.advised is None
     assert calibration.levels[-1].interval[1] > 3
+    unknown = {each.recall_interval for each in calibration.choices if each.recall is None}
+    assert unknown == {(0, 1)}
 
 
 def test_a_sample_with_too_many_pairs_is_made_smaller(
