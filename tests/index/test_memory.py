@@ -646,7 +646,16 @@ def test_ids_of_any_width_are_looked_up(kind: Kind) -> None:
     kind.end(index)
 
 
-@pytest.mark.parametrize("bits", [8, 70])
+def test_ids_have_64_signed_bits(kind: Kind) -> None:
+    ends = [-(2**63), 2**63 - 1]
+    index = kind.make(0)
+    index.add(ends, [1, 2])
+    index.add(ends[1], 3)
+    assert list(index) == [(ends[0], 1), (ends[1], 3)]
+    kind.end(index)
+
+
+@pytest.mark.parametrize("bits", [1, 8, 70])
 def test_one_fingerprint_has_no_bit_beyond_those_of_the_index(kind: Kind, bits: int) -> None:
     """As many have none: what tables of blocks find would not be what a scan finds."""
     index, width = kind.make(0, bits=bits), -(-bits // 64)

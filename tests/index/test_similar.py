@@ -89,7 +89,8 @@ def agree(index: Any, oracle: naive.SimilarIndex, queries: list[set[int]], least
     """Compare every answer with the oracle's."""
     want = [oracle.query(query, least) for query in queries]
     given_queries = [sorted(query) for query in queries]
-    assert [list(index.query(query, least)) for query in given_queries] == want
+    hits = [index.query(query, least) for query in given_queries]
+    assert [(list(each), each.total) for each in hits] == [(each, len(each)) for each in want]
     table = index.query_batch(given_queries, least)
     assert table.column_names == ["row", "id", "similarity"]
     assert table_rows(table) == [(row, *hit) for row, hits in enumerate(want) for hit in hits]
