@@ -116,6 +116,11 @@ def test_a_run_that_is_shorter_than_a_feature_is_the_passage() -> None:
     assert (row["run"], row["share"], row["text"]) == (2, 0.0, "a b")
 
 
+def test_a_character_may_be_four_words() -> None:
+    (row,) = nd.decontaminate(["x" + " \ufdfa" * 40], [" \ufdfa" * 30]).to_pylist()
+    assert (row["run"], row["share"]) == (120, 1.0)
+
+
 @settings(max_examples=examples(300, 60))
 @given(texts() | normalisation_texts())
 @example("e\u0301a\u00bd\u0301 \u1100\u1161\u11a8")

@@ -139,6 +139,17 @@ def test_the_kernels_equal_the_c_libraries(features: list[bytes], seed: int) -> 
     assert hash_features(HASHES["crc32"], features) == [zlib.crc32(f) for f in features]
 
 
+@pytest.mark.parametrize("sizes", [[1, 16], [17, 1], [3, 55, 3], [16] * 9 + [17]])
+def test_tokens_of_every_length_are_folded_by_their_md5(sizes: list[int]) -> None:
+    from neardup.kernels.fingerprinting.md5 import WINDOW, fold_tokens
+
+    tokens = [bytes([97 + i]) * size for i, size in enumerate(sizes)]
+    data = b"".join(token + b"\0" for token in tokens) + bytes(WINDOW)
+    digests = [hashlib.md5(token, usedforsecurity=False).digest() for token in tokens]
+    weighted = [(int.from_bytes(digest[8:], "big"), 1) for digest in digests]
+    assert fold_tokens(data, np.zeros(0, np.int64), 0) == (naive.fold(weighted, 64, "zero"), True)
+
+
 @given(features=st.lists(st.binary(max_size=55), min_size=1, max_size=40))
 def test_the_md5_kernel_equals_hashlib(features: list[bytes]) -> None:
     from neardup.kernels.fingerprinting.md5 import md5_slices

@@ -17,6 +17,7 @@ import naive
 from neardup.features.text import one_block, text_array, text_blocks
 from neardup.kernels import bit_counters as counters
 from neardup.kernels import bits, sorting, utf8
+from neardup.kernels.features import lookup
 from neardup.kernels.features.xxh3 import hasher_of, seeded_secret, xxh3_64, xxh3_runs
 from neardup.kernels.fingerprinting import fold
 from neardup.kernels.index.sets import count_heavy
@@ -361,6 +362,14 @@ def test_a_full_table_of_colliding_hashes_is_searched_to_the_end() -> None:
     array, weights = uint64(colliding), np.ones(64, np.int64)
     assert made_distinct(array, 128, weights) == 32
     assert weights[:32].tolist() == [2] * 32
+
+
+def test_a_sieve_of_many_keys_has_16_bits_or_more_for_each() -> None:
+    keys = np.random.default_rng(3).integers(0, 1 << 64, 70_001, np.uint64)
+    sieve = lookup.hash_sieve(keys)
+    assert sieve.size == 1 << 15
+    places = keys >> np.uint64(64 - 21)
+    assert (sieve[places >> np.uint64(6)] >> (places & np.uint64(63)) & np.uint64(1)).all()
 
 
 @given(st.lists(st.one_of(words, st.integers(0, 5)), min_size=1, max_size=300, unique=True))
