@@ -601,6 +601,7 @@ def test_stats_tells_what_is_held_and_compares_the_plans(here: Here) -> None:
     assert re.search(r"^\* +scan +0", out, re.MULTILINE)
     summary = here.summary("index", "stats", "seen")
     assert (summary["documents"], summary["ids"], summary["store"]) == (5, "str", "none")
+    assert f"bits, recipe {summary['recipe']}\n" in out
     assert [each["name"] for each in summary["plans"] if each["chosen"]] == ["scan"]
     nd.DurableIndex.create("empty", recipe=nd.Recipe()).close()
     assert "none yet" in here("index", "stats", "empty")[0]

@@ -64,9 +64,10 @@ def test_remove_stats_check_and_compact(here: Here) -> None:
     out, _ = here("index", "stats", "seen")
     assert out.startswith("documents    2, and 0 removed, to compact\n")
     assert "jaccard from 0.8" in out
-    out, _ = here("index", "stats", "seen", "--json")
-    assert json.loads(out)["documents"] == 2
-    assert [each["name"] for each in json.loads(out)["plans"]] == ["as it is", "compacted"]
+    summary = here.summary("index", "stats", "seen")
+    assert f"\nfeatures     recipe {summary['recipe']}\n" in out
+    assert summary["documents"] == 2
+    assert [each["name"] for each in summary["plans"]] == ["as it is", "compacted"]
     _, err = here("index", "check", "seen")
     assert err == "seen: 2 documents, all checksums right\n"
 
