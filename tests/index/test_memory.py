@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import os
 import pickle
+import random
 import shutil
 import threading
 import time
@@ -643,6 +644,17 @@ def test_ids_of_any_width_are_looked_up(kind: Kind) -> None:
     for type_ in (np.int8, np.uint16, np.int32, np.uint64):
         assert type_(7) in index
         assert index.number(type_(7)) == index.number(7) == 993
+    kind.end(index)
+
+
+@pytest.mark.parametrize("bits", [64, 128])
+def test_one_query_also_finds_rows_behind_many_that_are_far(kind: Kind, bits: int) -> None:
+    rng = random.Random(3)
+    index, far = kind.make(3, bits=bits), [rng.getrandbits(bits) for _ in range(300)]
+    index.add(range(300), far)
+    assert [index.query(far[row] ^ 1) for row in (0, 127, 128, 299)] == [
+        [(0, 1)], [(127, 1)], [(128, 1)], [(299, 1)]
+    ]  # fmt: skip
     kind.end(index)
 
 
