@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -162,6 +163,10 @@ def test_cut_and_dropped_documents_of_several_files(here: Here) -> None:
         assert [x["text"][:7] for x in left] == ["one two", "nothing", "one two", "nothing",
                                                  "one two", "one two", "nothing"]  # fmt: skip
         assert (summary["cut"], summary["dropped"]) == (4, 4)
+    cut = ("--cut", "1", "--max-cuts", "1", "-o", "p.jsonl", "--report", "page.html")
+    here("decontaminate", "b.jsonl", "--against", "quiz.jsonl", *cut)
+    (numbers,) = re.findall(r'id="summary">(.*?)</script>', (here.folder / "page.html").read_text())
+    assert [json.loads(numbers)[x] for x in ("read", "kept", "cut", "dropped")] == [4, 1, 1, 2]
 
 
 @needs_jit

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from commands import Here, lines, read, write
+from neardup.pipeline.run.summary import BenchmarkCounts, ContaminationSummary
 from suite import needs_jit
 
 if TYPE_CHECKING:
@@ -55,6 +57,14 @@ def test_what_is_left_is_byte_for_byte_what_was_read(here: Here) -> None:
     assert (summary["kept"], summary["dropped"]) == (2, 2)
     (counts,) = summary["benchmarks"]
     assert [counts[x] for x in ("questions", "found", "one_word", "short")] == [4, 2, 1, 1]
+
+
+def test_the_summary_has_shares_and_what_is_common() -> None:
+    counts = BenchmarkCounts("quiz.jsonl", None, 8, 2, 0, 0, 0)
+    assert str(counts).strip() == "2 of 8 questions (25.00%) of quiz.jsonl"
+    summary = ContaminationSummary(10, 8, 2, 0, 3, 4, 1, [counts], 99, {"total": 1.0})
+    assert "a document and a question (1 of them by common text alone)\n" in str(summary)
+    assert "common" not in str(replace(summary, common=0))
 
 
 def test_bad_records_are_read_and_neither_kept_nor_dropped(here: Here) -> None:

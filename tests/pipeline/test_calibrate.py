@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -308,6 +309,8 @@ def test_the_command_writes_numbers_and_an_inert_page(
     assert not OUTSIDE.search(page)
     assert "<img" not in page
     assert "<b>42</b> documents, <b>all of them</b> looked at" in page
+    (low, high), *_ = re.findall(r"\d <small>([01][.]\d{3}) to ([01][.]\d{3})</small>", page)
+    assert low < high
     here("calibrate", "docs.jsonl", "--report", "some.html", "--ngram", "1", "--sample", "30")
     some = (tmp_path / "some.html").read_text()
     assert "<b>42</b> documents, <b>30</b> looked at" in some

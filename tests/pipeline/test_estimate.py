@@ -46,6 +46,7 @@ def test_a_small_input_is_counted_not_extrapolated(corpus: Path) -> None:
     assert counted.tables == 0
     assert counted.candidates >= 200
     assert counted.notes == ()
+    assert str(counted).startswith("sampled     100% of 0.0 MB\n")
     assert [path.name for path in corpus.parent.iterdir()] == ["news.jsonl"]
 
 
