@@ -115,7 +115,8 @@ def test_the_numbers_are_those_of_the_record() -> None:
     }  # fmt: skip
     assert record["thresholds"] == [[0.7, 6], [0.8, 7], [1.0, 8]]
     assert "Dropped text: 20 bytes of 100 bytes (20.0%)." in page(report())
-    assert "20.0% of 5" in page(report())
+    matrix = Matrix("inputs", ("x", "y"), (5, 5), ((1, 1), (1, 0)))
+    assert "40.0% of 5" in page(report(matrix=matrix))
 
 
 def test_a_head_says_what_became_of_both() -> None:
