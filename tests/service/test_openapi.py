@@ -70,6 +70,11 @@ def test_a_document_has_one_of_the_forms_that_the_index_takes(tmp_path: Path) ->
         assert document["properties"].keys() & {"text", "features", "fingerprint"} == forms
         kinds = document["properties"]["id"]
         assert kinds == ({"anyOf": [{"type": "string"}, whole]} if name == "texts" else whole)
+        codes = {"type": "integer", "minimum": 0}
+        reach = schemas["Query"]["properties"]
         if name == "codes":
-            fingerprint = document["properties"]["fingerprint"]
-            assert fingerprint == {"type": "integer", "minimum": 0, "maximum": 2**128 - 1}
+            assert document["properties"]["fingerprint"] == codes | {"maximum": 2**128 - 1}
+            assert reach["distance"] == {"type": "integer", "minimum": 0, "maximum": 3}
+        else:
+            assert document["properties"]["features"]["items"] == codes | {"maximum": 2**64 - 1}
+            assert reach["similarity"] == {"type": "number", "minimum": 0.8, "maximum": 1}
