@@ -260,6 +260,12 @@ def test_too_few_duplicates_are_said(tmp_path: Path) -> None:
     assert unknown == {(0, 1)}
 
 
+def test_the_sample_to_take_is_in_thousands(tmp_path: Path) -> None:
+    texts = [f"text {i} of {i * 7} its own {i * 13} words {i * 17}" for i in range(1200)]
+    calibration = calibrated(write(tmp_path / "docs.jsonl", texts), sample=30, similarity=0.9)
+    assert calibration.warnings[0].endswith("take a larger one: --sample 1000")
+
+
 def test_a_sample_with_too_many_pairs_is_made_smaller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

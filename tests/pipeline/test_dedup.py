@@ -540,14 +540,16 @@ def test_numbers_of_threads_do_not_change_a_larger_run() -> None:
         ({"workers": 0}, "workers is 0"),
         ({"workers": 10**11}, "workers is 100000000000: use a whole number from 1 to 4,096"),
         ({"clusters": "out.csv"}, "no output file"),
-        ({"id": "key"}, "no column 'key': there are text"),
+        ({"id": "key"}, "no column 'key': there are text, list"),
         ({"text": ["text", "body"]}, "no column 'body'"),
         ({"text": []}, "text"),
+        ({"keep": "max:text"}, "is string: use one of numbers or dates, or newest or oldest for"),
+        ({"keep": "newest:list"}, r"column 'list' is list<.*>: use one of dates$"),
     ],
 )
 def test_a_wrong_argument_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        nd.dedup(pa.table({"text": TEXTS}), **options)
+        nd.dedup(pa.table({"text": TEXTS, "list": [[1]] * len(TEXTS)}), **options)
 
 
 def test_what_is_no_text_is_refused() -> None:
