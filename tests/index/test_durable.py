@@ -603,6 +603,13 @@ def test_a_newer_format_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         durable()
 
 
+@pytest.mark.parametrize("data", [b"short", bytes(1 << 13)])
+def test_pages_that_lmdb_has_not_written_are_damaged(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "log").write_bytes(data)
+    with pytest.raises(nd.DataError, match="its pages do not agree"):
+        environment.check_pages(tmp_path / "log", 1 << 20)
+
+
 def test_the_map_grows_where_address_space_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "MAP_SIZES", (1 << 17,))
     index = durable(0, store="text")
