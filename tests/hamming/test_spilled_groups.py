@@ -24,6 +24,7 @@ from neardup.hamming.spilled.batches import Limits
 from neardup.hamming.spilled.slab_join import Budget
 from neardup.hamming.spilled.sources import open_rows
 from neardup.hamming.spilled.spilled_groups import keep_greedily, label_ranges, spilled_greedy
+from neardup.pipeline import clusters_file
 from shapes import SPLIT_AGAIN, shapes
 from suite import examples
 
@@ -103,6 +104,8 @@ def test_the_command_writes_the_cluster_of_every_row(
     assert f"{sum(kept for _, kept in rows)} kept within 3 bits among 5 fingerprints" in message
     lines = [f"d{i},{label},{kept}" for i, (label, kept) in enumerate(rows)]
     assert (here.folder / "c.csv").read_text().splitlines() == ["id,cluster,kept", *lines]
+    assert clusters_file(files, "again.csv", policy=policy).fingerprints == 5
+    assert (here.folder / "again.csv").read_bytes() == (here.folder / "c.csv").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -231,6 +231,8 @@ def test_the_advised_question_is_written_taken_and_remembered(
     )
     out, _ = here("calibrate", "in.jsonl", "--edits", "1", "-o", "question.toml")
     assert "words 3, 0.7 (default)" in out
+    head, *rows = (line for line in out.splitlines() if line.startswith(("question", "words ")))
+    assert {len(row) for row in rows} == {len(head)}
     assert "cannot tell: " in out
     assert out.splitlines()[-1].startswith("use: neardup dedup in.jsonl -o OUT --similarity 0.")
     question = nd.Question.load(tmp_path / "question.toml")
