@@ -687,6 +687,27 @@ STORES: dict[str, Any] = {"memory": MemoryStore, "durable": FolderStore}
 """The store of each of KINDS."""
 
 
+def test_a_row_has_no_payload_of_one_that_was_undone(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = kind.make(0)
+    store = next(each for name, each in STORES.items() if kind is KINDS[name])
+    note = store.added_one
+
+    def interrupted(self: Any, *arguments: Any) -> None:
+        note(self, *arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, contextlib.suppress(KeyboardInterrupt):
+        patch.setattr(store, "added_one", interrupted)
+        index.add("undone", 1, payloads="no")
+    index.add("other", 2)
+    index.commit()
+    index = kind.reopened(index)
+    assert (list(index), index.payload("other")) == ([("other", 2)], None)
+    kind.end(index)
+
+
 @pytest.mark.parametrize("step", ["added_one", "added", "removed"])
 @pytest.mark.parametrize("rows", [1, 3, 700])
 def test_an_interrupt_within_a_change_leaves_nothing_of_it(
