@@ -140,6 +140,7 @@ def test_the_guide_names_the_limits() -> None:
         f"| a body or a line, an Arrow stream unpacked | {limits.body_bytes / 2**20:g} MiB |",
         f"| a text | {limits.text_characters:,} characters |",
         f"| an id | {limits.id_characters:,} characters |",
+        f"| an object, or an array of up to {limits.batch_rows:,} |",
         f"| {limits.queue_rows:,} documents or {limits.queue_bytes / 2**20:g} MiB;",
     ):
         assert row in guide
