@@ -249,6 +249,8 @@ def test_inputs_are_checked_before_any_is_read(tmp_path: Path) -> None:
         open_sources([good, str(tmp_path / "none.jsonl")])
     with pytest.raises(UsageError, match=r"unknown extension; known are \.jsonl, .*\.gz or \.zst"):
         open_sources([str(tmp_path / "in.what")])
+    with pytest.raises(UsageError, match=r" \.xls, .* \.mbox, .* \.txt, .*archives: \.zip, "):
+        open_sources([str(tmp_path / "in.what")])
     with pytest.raises(UsageError, match="named twice"):
         open_sources(["-", "-"])
     with pytest.raises(UsageError, match="unknown format 'xml': use one of jsonl, json, csv"):

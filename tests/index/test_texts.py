@@ -111,7 +111,7 @@ def test_what_has_no_text_needs_one(make: Any) -> None:
 
 def test_the_store_is_checked(tmp_path: Path) -> None:
     for options in ({"similarity": 0.8}, {"distance": 3}):
-        with pytest.raises(UsageError, match="store is 'texts'"):
+        with pytest.raises(UsageError, match=r"store is 'texts'.*: use (one of none, )?features"):
             nd.Index(**options, store="texts")
     with pytest.raises(UsageError, match="store is 'none', which only an index by distance"):
         nd.DurableIndex.open(tmp_path / "index", similarity=0.8, store="none")

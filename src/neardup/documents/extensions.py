@@ -15,6 +15,7 @@ from neardup.errors import UsageError
 __all__ = [
     "EXTENSIONS",
     "KEPT_EXTENSIONS",
+    "KNOWN_EXTENSIONS",
     "PAGE_EXTENSIONS",
     "READ_EXTENSIONS",
     "TEXT_EXTENSIONS",
@@ -50,6 +51,8 @@ KEPT_EXTENSIONS: Final = {".mbox": "mbox", ".warc": "warc", ".wet": "warc"}
 """Of inputs and of what is kept of them; no table is written so."""
 PAGE_EXTENSIONS: Final = (".html", ".htm", ".xhtml")
 TEXT_EXTENSIONS: Final = (".txt", ".text", ".log", ".md", ".markdown", ".rst", *PAGE_EXTENSIONS)
+KNOWN_EXTENSIONS: Final = (*EXTENSIONS, *READ_EXTENSIONS, *KEPT_EXTENSIONS, *TEXT_EXTENSIONS)
+"""Of all files that are read but archives."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,7 +183,10 @@ def recipe_of_texts(settings: TakesTexts, text: str | None = None) -> Recipe:
         UsageError: If there is none.
     """
     if settings.recipe is None:
-        raise UsageError(f"the index has no recipe, so it takes {settings.takes}, not texts")
+        raise UsageError(
+            f"the index has no recipe, so it takes {settings.takes}, not texts: for texts make one"
+            " with a recipe, such as recipe=nd.Recipe()"
+        )
     if text is not None and settings.extract is None and settings.first_texts.are_coming:
         settings.first_texts.see(text)
     return settings.recipe

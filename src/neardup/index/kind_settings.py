@@ -111,10 +111,12 @@ def check_kind(similarity: float | None, **requested: Any) -> float:
     if similarity is None:
         raise UsageError("only an index by similarity takes measure: give similarity=0.8, say")
     for name, value in requested.items():
-        if value is not None and value not in OF_SIMILARITY.get(name, ()):
+        allowed = OF_SIMILARITY.get(name, ())
+        if value is not None and value not in allowed:
+            use = f"use {' or '.join(allowed)}, or " if allowed else ""
             raise UsageError(
                 f"{name} is {value!r}, which only an index by distance takes, and this one is by"
-                f" similarity, from {similarity!r}: leave it out"
+                f" similarity, from {similarity!r}: {use}leave it out"
             )
     return similarity
 

@@ -8,8 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from neardup.documents.extensions import EXTENSIONS, InputFormat, ending_of, format_of_path, is_text
-from neardup.documents.files.archives import EntryInput, find_documents, is_archive
+from neardup.documents.extensions import (
+    KNOWN_EXTENSIONS,
+    InputFormat,
+    ending_of,
+    format_of_path,
+    is_text,
+)
+from neardup.documents.files.archives import ARCHIVES, EntryInput, find_documents, is_archive
 from neardup.documents.files.compression import CODECS
 from neardup.documents.files.encodings import UTF8, DecodedInput, encoding_of_bom
 from neardup.documents.files.foreign import HEAD_BYTES, kind_of_path
@@ -161,8 +167,8 @@ def _are_documents(files: Sequence[InputFile]) -> bool:
         if file.is_named and not is_text(file.path):
             _check_foreign(find_input(file.path))
             raise UsageError(
-                f"{file.path}: unknown extension; known are {', '.join(EXTENSIONS)},"
-                f" the text ones also with {' or '.join(CODECS)};"
+                f"{file.path}: unknown extension; known are {', '.join(KNOWN_EXTENSIONS)},"
+                f" the text ones also with {' or '.join(CODECS)}; archives: {', '.join(ARCHIVES)};"
                 " to read the whole file as one document, pass --format text"
             )
     if documents and len(documents) < len(files):
