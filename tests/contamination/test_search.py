@@ -53,6 +53,24 @@ def test_what_is_found_is_what_the_definition_says(
             assert naive.holds(question, document[begin:end], *rule)
 
 
+def test_the_longest_run_may_follow_another_run_at_once() -> None:
+    question, document = (
+        "one two three four five six seven eight",
+        "one two three five six seven eight",
+    )
+    table = nd.decontaminate([document], [question], run=4)
+    assert table["run"].to_pylist() == [4]
+
+
+def test_a_document_may_hold_a_question_many_times() -> None:
+    between = " a b c d e f g h i j "
+    document = between.join(["one two three"] * 100)
+    table = nd.decontaminate([document], ["one two three"], run=3)
+    assert table["text"].to_pylist() == ["one two three"]
+    (others,) = table["passages"].to_pylist()
+    assert [document[begin:end] for begin, end in others] == ["one two three"] * 99
+
+
 SCRIPT_TEXTS = st.lists(
     st.lists(
         st.sampled_from(

@@ -397,6 +397,13 @@ def test_the_nearest_earlier_document_is_the_definitions(
         assert x == y or order.index(y) < order.index(x)
 
 
+def test_equal_documents_whose_codes_differ_are_both_found_as_nearest() -> None:
+    """The third document is near the second by its code, and too far from the first."""
+    sets = replace(feature_sets([{1, 2, 3}] * 3), codes=np.array([[0], [3], [15]], np.uint64))
+    nearest, _, _ = nearest_before(sets, np.arange(3), Match(0.8, distance=2), 1)
+    assert nearest.tolist() == [0, 0, 1]
+
+
 def test_a_search_for_the_nearest_may_stop_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CHUNK_FEATURES", 40)
     sets = feature_sets([set(range(20)) | {100 + i} for i in range(40)])
