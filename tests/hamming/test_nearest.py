@@ -70,3 +70,12 @@ def test_ever_nearer_rows_fill_the_room_again_and_again(
     for workers, room in ((1, module.ROOM_AT_ONCE), (2, 1), (7, module.ROOM_AT_ONCE)):
         monkeypatch.setattr(module, "ROOM_AT_ONCE", room)
         assert nearest(codes, queries, 5, workers, np.zeros(rows, bool)) == 3 * expected
+
+
+def test_each_query_is_compared_behind_rows_that_are_far_from_another() -> None:
+    codes = np.full((1500, 1), (1 << 40) - 1, np.uint64)
+    codes[1450] = 2**64 - 1
+    queries, dead = np.array([[0], [2**64 - 1]], np.uint64), np.zeros(1500, bool)
+    expected = by_definition(codes, queries, 5, dead)
+    assert expected[1][0] == (0, 1450)
+    assert nearest(codes, queries, 5, 1, dead) == expected

@@ -18,10 +18,10 @@ from neardup.kernels.similarity.postings import KEYS, ROWS_A_KEY
 from neardup.kernels.similarity.rare_keys import MOST
 from neardup.similarity import greedy_steps as greedy
 from neardup.similarity import sketches
-from neardup.similarity.feature_counts import rarity
+from neardup.similarity.feature_counts import count_features, rarity
 from neardup.similarity.feature_sets import Match, Work, arguments
 from neardup.similarity.join import nearest_before, similar_components, similar_greedy
-from neardup.similarity.key_choice import KeySample, rare_keys, sample_keys
+from neardup.similarity.key_choice import KeySample, keys_of_part, rare_keys, sample_keys
 from neardup.similarity.key_index import MOST_ROWS, ROWS_AT_ONCE, KeyIndex
 from neardup.similarity.sketches import entry_words, sketch_words
 from neardup.similarity.spilled import Spill
@@ -229,3 +229,13 @@ def test_documents_have_numbers_up_to_the_most_rows() -> None:
     KeyIndex(MOST_ROWS - 1, 1, None).make_room(keys, lambda: 0)
     with pytest.raises(UsageError, match="4,294,967,296 is the most"):
         KeyIndex(MOST_ROWS, 1, None).make_room(keys, lambda: 0)
+
+
+def test_equal_documents_of_two_parts_have_the_same_keys() -> None:
+    documents = [
+        {feature * 0x9E3779B97F4A7C15 % 2**64 for feature in range(i, i + 9)} for i in range(1, 50)
+    ]
+    part = feature_sets(documents)
+    cells = count_features(np.concatenate([part.features] * 2), 12)
+    keys = keys_of_part(part, cells, Match(0.5))
+    assert np.all(np.diff(keys.offsets) > 4)
