@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 import subprocess
 import sys
 import tempfile
@@ -325,6 +326,20 @@ def test_the_size_of_a_bucket_and_of_a_place_has_no_limit() -> None:
     index = nd.Index(similarity=0.99)
     index.add(range(60), many)
     assert len(index.query(many[0])) == 60
+
+
+def test_what_is_shared_may_come_behind_what_is_not() -> None:
+    """Each query lacks three features of a document and has three others, rare or not."""
+    index, oracle, chance = memory(0.6, "jaccard"), naive.SimilarIndex("jaccard"), random.Random(5)
+    stored = [{chance.getrandbits(64) for _ in range(12)} for _ in range(100)]
+    for identity, features in enumerate(stored):
+        index.add(identity, sorted(features))
+        oracle.add(identity, features)
+    queries = [
+        {*chance.sample(sorted(each), 9), *(chance.getrandbits(64) for _ in range(3))}
+        for each in stored
+    ]
+    agree(index, oracle, queries, 0.6)
 
 
 def test_texts_by_a_recipe() -> None:
