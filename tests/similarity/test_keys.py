@@ -231,7 +231,7 @@ def test_documents_have_numbers_up_to_the_most_rows() -> None:
         KeyIndex(MOST_ROWS, 1, None).make_room(keys, lambda: 0)
 
 
-def test_equal_documents_of_two_parts_have_the_same_keys() -> None:
+def test_features_that_two_parts_have_are_keys_of_each() -> None:
     documents = [
         {feature * 0x9E3779B97F4A7C15 % 2**64 for feature in range(i, i + 9)} for i in range(1, 50)
     ]
