@@ -37,6 +37,7 @@ from neardup.service.problem_details import Problem
 from neardup.service.service import Service
 from neardup.service.service_metrics import Metrics
 from neardup.service.settings import Limits, Settings
+from neardup.service.streams import _answered
 from suite import ROOT
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ def test_rights_are_those_of_the_key() -> None:
     access.check(reading, "read")
     assert problem_of(access.check, reading, "write") == "key-only-reads"
     assert problem_of(access.check, {}, "read") == "key-missing"
-    assert problem_of(access.check, {b"authorization": b"Bearer x"}, "read") == "key-missing"
+    for wrong in (b"Bearer x", b"Basic x"):
+        assert problem_of(access.check, {b"authorization": wrong}, "read") == "key-missing"
     access.check({}, None)
     assert access.rights(b"w" * 16) == {"read", "write"}
 
@@ -89,6 +91,15 @@ def test_fingerprints_have_the_bits_of_the_index() -> None:
     for value in (-1, 2**64):
         row = Document("x", fingerprint=value)
         assert problem_of(as_document, row, BY_DISTANCE) == "invalid-document"
+
+
+def test_a_document_without_a_form_is_refused() -> None:
+    for terms in (BY_FEATURES, BY_DISTANCE):
+        assert problem_of(as_document, Document("x"), terms) == "invalid-document"
+
+
+def test_a_query_has_up_to_a_hundred_matches_where_it_names_no_limit() -> None:
+    assert Query(text="a").limit == 100
 
 
 def test_queries_reach_as_far_as_the_index() -> None:
@@ -123,6 +134,11 @@ def test_a_key_is_16_printable_characters_of_ascii(key: str) -> None:
     with pytest.raises(DataError, match="printable ASCII"):
         Access.of(Settings(), {"NEARDUP_KEY": key})
     assert Access.of(Settings(), {"NEARDUP_KEY": "k" * 16}).has_keys
+
+
+def test_a_missing_file_of_keys_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"cannot read the keys in .*none"):
+        Access.of(Settings(keys=tmp_path / "none"), {})
 
 
 def test_ids_and_texts_may_have_the_documented_lengths() -> None:
@@ -260,12 +276,16 @@ def test_a_question_counts_only_while_it_runs(tmp_path: Path) -> None:
         index.commit()
         ask = AskQuery(index, pool, BY_DISTANCE, 1)
 
-        async def story() -> tuple[Any, list[Any]]:
-            first = await ask.answers([Query(fingerprint=5)])
-            both = [ask.answers([Query(fingerprint=5)]) for _ in range(2)]
-            return first, await asyncio.gather(*both, return_exceptions=True)
+        async def story() -> tuple[Any, list[Any], list[Any]]:
+            rows = [Query(fingerprint=5)]
+            first = await ask.answers(rows)
+            both = [ask.answers(rows) for _ in range(2)]
+            refused = await asyncio.gather(*both, return_exceptions=True)
+            streamed = [ask.answers(rows), _answered(ask, rows, Limits())]
+            return first, refused, await asyncio.gather(*streamed)
 
-        first, both = asyncio.run(story())
+        first, both, streamed = asyncio.run(story())
+        assert streamed == [first, first]  # a stream waits until there is room
         assert [match.id for match in first[0].matches] == ["a"]
         assert both[0] == first
         assert (type(both[1]), both[1].name) == (Problem, "queue-full")
@@ -311,6 +331,8 @@ def test_metrics_tell_what_waits_for_a_commit_and_in_which_sizes_it_was_written(
         service._committer.admit(work)  # type: ignore[union-attr]  # noqa: SLF001
         text = service.metrics.text().decode()
     loop.close()
+    for name in ("neardup_index_bytes", "neardup_disk_free_bytes", "neardup_index_segments"):
+        assert f"\n{name} " in text
     assert "neardup_queue_documents 3.0" in text
     assert "neardup_queue_bytes 70.0" in text
     sizes = re.findall(r'neardup_batch_documents_bucket{le="(.+)"}', text)
@@ -318,6 +340,15 @@ def test_metrics_tell_what_waits_for_a_commit_and_in_which_sizes_it_was_written(
     seconds = re.findall(r'neardup_commit_duration_seconds_bucket{le="(.+)"}', text)
     assert list(map(float, seconds)) == sorted(map(float, seconds))
     assert (seconds[:2], seconds[-2:]) == (["0.001", "0.0025"], ["10.0", "+Inf"])
+
+
+def test_the_rate_is_that_of_the_last_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    index: Any = nd.Index(distance=3)
+    metrics, now = Metrics(index), 100.0
+    monkeypatch.setattr("neardup.service.service_metrics.time.monotonic", lambda: now)
+    metrics.committed(120, 1.0)
+    for now, rate in ((159.5, 2.0), (160.5, 0.0)):  # noqa: B007 - the clock reads it
+        assert metrics.rate() == rate
 
 
 def test_what_waited_too_long_is_not_stored_and_clients_hear_when_to_come_again(

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from neardup.service.arrow_limits import check_packed
 from neardup.service.bodies import arrow_rows, arrow_table
 from neardup.service.messages import Document
 from neardup.service.problem_details import Problem
@@ -70,6 +71,8 @@ def test_what_unpacks_to_little_is_read(text: pa.Array, compression: str | None)
 def test_compressed_streams_count_unpacked(columns: dict[str, Any], compression: str) -> None:
     body = body_of(pa.table(columns), compression)
     assert len(body) < 10_000
+    with pytest.raises(Problem, match="unpacks to"):
+        check_packed(body, LIMITS)  # before anything is unpacked
     assert refusal(body) == "too-large"
 
 

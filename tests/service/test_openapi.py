@@ -52,6 +52,7 @@ def test_the_description_names_what_there_is(tmp_path: Path) -> None:
             assert service.client.request(method, path).status_code != 404
             assert service.client.request(other, path).status_code == 405
         assert "text" in json.dumps(described["components"]["schemas"]["Document"])
+        assert {"200", "413", "422"} <= described["paths"]["/v1/seen"]["post"]["responses"].keys()
 
 
 def test_a_document_has_one_of_the_forms_that_the_index_takes(tmp_path: Path) -> None:

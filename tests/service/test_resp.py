@@ -141,6 +141,7 @@ def test_keys(service: Service, protocol: int) -> None:
         b"*1\r\n$99999999999\r\n",
         b"*99999999\r\n",
         b"*1\r\n:5\r\n",
+        b"*1\r\n$65537\r\n",  # too long before AUTH
         b"*" + b"1" * 100_000,
         b"\x00\xff" * 100,
     ],
@@ -156,6 +157,16 @@ def test_what_is_not_resp_ends_the_connection_with_an_error(service: Service, se
             answer = b"-ERR "
     assert answer.startswith(b"-ERR "), answer
     assert "Traceback" not in "".join(service.log)
+
+
+def test_hello_without_a_version_keeps_that_of_the_connection(service: Service) -> None:
+    with socket.create_connection(("127.0.0.1", resp_port(service)), 60) as client:
+        sent = (("AUTH", KEY), ("HELLO", "3"), ("HELLO",), ("QUIT",))
+        for words_ in sent:
+            parts = "".join(f"${len(word)}\r\n{word}\r\n" for word in words_)
+            client.sendall(f"*{len(words_)}\r\n{parts}".encode())
+        client.shutdown(socket.SHUT_WR)
+        assert client.makefile("rb").read().count(b"%4\r\n") == 2
 
 
 def test_half_a_command_is_ended_and_sigterm_answers_what_was_sent(tmp_path: Path) -> None:

@@ -97,6 +97,7 @@ def test_the_second_of_two_browsers_learns_what_the_first_has_said(tmp_path: Pat
         code, page = ask(server, "answer", pair=0, before="", answer="no")
         assert code == 409
         assert "another reviewer answered yes first" in page
+        assert 'name="before" value="yes"' in page
         assert ask(server, "answer", pair=0, before="", answer="yes")[0] == 303  # they agree
         assert ask(server, "answer", pair=0, before="yes", answer="no")[0] == 303
         page = ask(server)[1]

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def run(folder: Path, story: Callable[[Any], Awaitable[None]]) -> None:
+def run(folder: Path, story: Callable[[Any], Awaitable[None]], **options: Any) -> None:
     """Let a client tell a story to a service of this process; kernels load when they are called."""
 
     async def serve() -> None:
         loop = asyncio.get_running_loop()
         index = nd.DurableIndex.open(folder, similarity=0.8, recipe=nd.Recipe())
-        settings = Settings()
+        settings = Settings(**options)
         service = Service(index, settings, loop, has_keys=False)
         service.warm_up()
         transport = httpx.ASGITransport(
@@ -182,3 +182,26 @@ def test_an_unexpected_error_is_an_answer_and_the_next_request_is_answered(
         assert answered.json() == {"matches": [], "total": 0}
 
     run(tmp_path / "index", story)
+
+
+def test_pages_of_the_named_origin_may_read_answers(tmp_path: Path) -> None:
+    ours, allowed = "https://pages.example", "access-control-allow-origin"
+
+    async def story(client: httpx.AsyncClient) -> None:
+        asks = {"origin": ours, "access-control-request-method": "POST"}
+        before = await client.options("/v1/seen", headers=asks)
+        assert (before.status_code, before.headers[allowed]) == (204, ours)
+        answered = await client.get("/livez", headers=asks)
+        assert (answered.json(), answered.headers[allowed]) == ({"live": True}, ours)
+        assert allowed not in (await client.get("/livez")).headers
+
+    run(tmp_path / "index", story, origin=ours)
+
+
+def test_explained_texts_may_have_as_many_characters_as_others(tmp_path: Path) -> None:
+    async def story(client: httpx.AsyncClient) -> None:
+        for size, status in ((20, 200), (21, 413)):
+            answer = await client.post("/v1/explain", json={"text": "a" * size})
+            assert answer.status_code == status, answer.text
+
+    run(tmp_path / "index", story, limits=Limits(text_characters=20))
