@@ -95,7 +95,8 @@ def test_fingerprints_have_the_bits_of_the_index() -> None:
 
 def test_a_document_without_a_form_is_refused() -> None:
     for terms in (BY_FEATURES, BY_DISTANCE):
-        assert problem_of(as_document, Document("x"), terms) == "invalid-document"
+        with pytest.raises(Problem, match="a document has nothing"):
+            as_document(Document("x"), terms)
 
 
 def test_a_query_has_up_to_a_hundred_matches_where_it_names_no_limit() -> None:
@@ -276,19 +277,43 @@ def test_a_question_counts_only_while_it_runs(tmp_path: Path) -> None:
         index.commit()
         ask = AskQuery(index, pool, BY_DISTANCE, 1)
 
-        async def story() -> tuple[Any, list[Any], list[Any]]:
-            rows = [Query(fingerprint=5)]
-            first = await ask.answers(rows)
-            both = [ask.answers(rows) for _ in range(2)]
-            refused = await asyncio.gather(*both, return_exceptions=True)
-            streamed = [ask.answers(rows), _answered(ask, rows, Limits())]
-            return first, refused, await asyncio.gather(*streamed)
+        async def story() -> tuple[Any, list[Any]]:
+            first = await ask.answers([Query(fingerprint=5)])
+            both = [ask.answers([Query(fingerprint=5)]) for _ in range(2)]
+            return first, await asyncio.gather(*both, return_exceptions=True)
 
-        first, both, streamed = asyncio.run(story())
-        assert streamed == [first, first]  # a stream waits until there is room
+        first, both = asyncio.run(story())
         assert [match.id for match in first[0].matches] == ["a"]
         assert both[0] == first
         assert (type(both[1]), both[1].name) == (Problem, "queue-full")
+
+
+def test_a_stream_waits_until_the_queue_has_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_end, commit = threading.Event(), Committer._commit  # noqa: SLF001
+
+    def held(writer: Committer, works: list[Work]) -> Any:
+        may_end.wait(60)
+        return commit(writer, works)
+
+    monkeypatch.setattr(Committer, "_commit", held)
+
+    async def story() -> list[Any]:
+        loop, limits = asyncio.get_running_loop(), Limits(queue_rows=1)
+        index = nd.DurableIndex.open(tmp_path / "i", distance=3)
+        service = Service(index, Settings(limits=limits), loop, has_keys=False)
+        add = service.operations["add"]
+        rows = [Document(f"d{number}", fingerprint=number) for number in range(3)]
+        streams = [asyncio.create_task(_answered(add, [row], limits)) for row in rows]
+        await asyncio.sleep(0)  # each has begun by now: one is written, one waits at most
+        may_end.set()
+        answers = [each for (each,) in await asyncio.gather(*streams)]
+        await loop.run_in_executor(None, service.close)
+        return answers
+
+    answers = asyncio.run(story())
+    assert not [each for each in answers if isinstance(each, Problem)], answers
 
 
 def test_four_calls_of_nearest_for_each_thread_wait_or_run(
