@@ -408,7 +408,7 @@ def refusals() -> Iterator[tuple[str, Any]]:
     recipe = nd.Index(similarity=0.8, recipe=nd.Recipe())
     yield "the index was made for 0.8: use", lambda: index.query([1], 0.7)
     yield "above 0, up to 1", lambda: index.query([1], 1.1)
-    yield "not texts: for texts make one with a recipe", lambda: index.query("a text")
+    yield "it takes feature hashes, not texts: for texts make one", lambda: index.query("a text")
     yield "it takes feature hashes, not texts", lambda: index.add(["a"], ["a text"])
     yield "use a text, or an array", lambda: recipe.add("a", 5)
     yield "whole numbers from 0", lambda: index.query([-1])

@@ -288,16 +288,22 @@ def test_a_question_counts_only_while_it_runs(tmp_path: Path) -> None:
         assert (type(both[1]), both[1].name) == (Problem, "queue-full")
 
 
+def held(monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> threading.Event:
+    """The event that calls of a method wait for."""
+    may_end, method = threading.Event(), getattr(owner, name)
+
+    def waiting(*arguments: Any) -> Any:
+        may_end.wait(60)
+        return method(*arguments)
+
+    monkeypatch.setattr(owner, name, waiting)
+    return may_end
+
+
 def test_a_stream_waits_until_the_queue_has_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    may_end, commit = threading.Event(), Committer._commit  # noqa: SLF001
-
-    def held(writer: Committer, works: list[Work]) -> Any:
-        may_end.wait(60)
-        return commit(writer, works)
-
-    monkeypatch.setattr(Committer, "_commit", held)
+    may_end = held(monkeypatch, Committer, "_commit")
 
     async def story() -> list[Any]:
         loop, limits = asyncio.get_running_loop(), Limits(queue_rows=1)
@@ -319,13 +325,7 @@ def test_a_stream_waits_until_the_queue_has_room(
 def test_four_calls_of_nearest_for_each_thread_wait_or_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    may_end, ask = threading.Event(), AskNearest.ask
-
-    def held(nearest: AskNearest, row: Nearest, document: Any) -> Any:
-        may_end.wait(60)
-        return ask(nearest, row, document)
-
-    monkeypatch.setattr(AskNearest, "ask", held)
+    may_end = held(monkeypatch, AskNearest, "ask")
 
     async def story() -> list[Any]:
         index = nd.DurableIndex.open(tmp_path / "i", distance=3)

@@ -159,12 +159,15 @@ def test_what_is_not_resp_ends_the_connection_with_an_error(service: Service, se
     assert "Traceback" not in "".join(service.log)
 
 
+def command(*parts: str) -> bytes:
+    """A command of RESP: an array of strings, in ASCII here."""
+    return "".join([f"*{len(parts)}\r\n", *(f"${len(x)}\r\n{x}\r\n" for x in parts)]).encode()
+
+
 def test_hello_without_a_version_keeps_that_of_the_connection(service: Service) -> None:
     with socket.create_connection(("127.0.0.1", resp_port(service)), 60) as client:
-        sent = (("AUTH", KEY), ("HELLO", "3"), ("HELLO",), ("QUIT",))
-        for words_ in sent:
-            parts = "".join(f"${len(word)}\r\n{word}\r\n" for word in words_)
-            client.sendall(f"*{len(words_)}\r\n{parts}".encode())
+        for each in (("AUTH", KEY), ("HELLO", "3"), ("HELLO",), ("QUIT",)):
+            client.sendall(command(*each))
         client.shutdown(socket.SHUT_WR)
         assert client.makefile("rb").read().count(b"%4\r\n") == 2
 
@@ -203,9 +206,7 @@ def test_a_command_of_many_cuts_is_not_refused_halfway(
         reader, writer = await asyncio.open_connection(*listener.getsockname())
         answers = []
         for count in (1, 5):
-            parts = [b"BF.MEXISTS", b"key", *[b"one two three"] * count]
-            sent = b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
-            writer.write(b"*%d\r\n%s" % (len(parts), sent))
+            writer.write(command("BF.MEXISTS", "key", *["one two three"] * count))
             answers.append(await reader.readline())
         writer.close()
         await server.stop(60)

@@ -51,7 +51,8 @@ KEPT_EXTENSIONS: Final = {".mbox": "mbox", ".warc": "warc", ".wet": "warc"}
 """Of inputs and of what is kept of them; no table is written so."""
 PAGE_EXTENSIONS: Final = (".html", ".htm", ".xhtml")
 TEXT_EXTENSIONS: Final = (".txt", ".text", ".log", ".md", ".markdown", ".rst", *PAGE_EXTENSIONS)
-KNOWN_EXTENSIONS: Final = (*EXTENSIONS, *READ_EXTENSIONS, *KEPT_EXTENSIONS, *TEXT_EXTENSIONS)
+_FORMATS: Final = EXTENSIONS | READ_EXTENSIONS | KEPT_EXTENSIONS
+KNOWN_EXTENSIONS: Final = (*_FORMATS, *TEXT_EXTENSIONS)
 """Of all files that are read but archives."""
 
 
@@ -174,7 +175,7 @@ def format_of_path(path: str) -> str | None:
         'jsonl'
     """
     lowered = path.lower()
-    for extension, name in (EXTENSIONS | READ_EXTENSIONS | KEPT_EXTENSIONS).items():
+    for extension, name in _FORMATS.items():
         if lowered.endswith(extension):
             return name
         if name in _COMPRESSED and lowered.endswith(tuple(extension + end for end in CODECS)):
