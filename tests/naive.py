@@ -419,6 +419,13 @@ def holds(question: str, document: str, share: float | None, run: int | None) ->
     return shared_share(question, document) >= share if words >= 3 else longest == words
 
 
+def rule_of(question: str, document: str, share: float | None, run: int | None) -> str:
+    """Which of the two rules finds a question that a document holds."""
+    if not holds(question, document, share, None):
+        return "run"
+    return "both" if holds(question, document, None, run) else "share"
+
+
 def script_words(text: str) -> list[str]:
     """Words as the script of lm-eval cuts them."""
     table = str.maketrans(string.ascii_uppercase, string.ascii_lowercase, string.punctuation)

@@ -59,6 +59,14 @@ def test_records_that_are_new_pass_byte_for_byte(seen: str, end: bytes) -> None:
     assert "2 unchanged, 3 seen before" in message
 
 
+def test_lines_are_texts_which_an_index_without_recipe_does_not_take(tmp_path: Path) -> None:
+    folder = str(tmp_path / "hashes")
+    nd.DurableIndex.create(folder, distance=3).close()
+    out, message = filtered(folder, lines(DOCS), code=2)
+    assert out == b""
+    assert "has no recipe, and lines are texts: make an index without --no-recipe" in message
+
+
 def test_all_lines_pass_with_their_answer(seen: str) -> None:
     out, _ = filtered(seen, lines(DOCS), "--id", "id", "--mark")
     answers = [json.loads(line) for line in out.splitlines()]

@@ -168,7 +168,7 @@ def test_several_benchmarks_of_several_formats(here: Here) -> None:
          "clean.jsonl.gz", "--found", "f.parquet", "--run", "4", "--share", "0.9")  # fmt: skip
     table = pq.read_table(here.folder / "f.parquet")
     assert table["benchmark"].to_pylist() == ["quiz.jsonl", "quiz.jsonl"]
-    assert table["rule"].to_pylist() == ["both", "run"]
+    assert table["rule"].to_pylist() == ["both", "both"]
     assert len(json.loads(gzip.decompress((here.folder / "clean.jsonl.gz").read_bytes())
                           .splitlines()[0])) == 2  # fmt: skip
 

@@ -49,6 +49,7 @@ def test_what_is_found_is_what_the_definition_says(
         assert row["share"] == pytest.approx(naive.shared_share(question, document))
         assert row["run"] == naive.longest_run(question, document)
         assert document[row["start"] : row["end"]] == row["text"]
+        assert row["rule"] == naive.rule_of(question, document, *rule)
         for begin, end in row["passages"]:
             assert naive.holds(question, document[begin:end], *rule)
 

@@ -122,6 +122,7 @@ def test_an_empty_document_leaves_what_its_id_has(make: Any) -> None:
     for stored in ("replace", "keep", "error"):
         assert index.offer("a", "  !", stored=stored).state == "empty"
         assert index.add_new(["a"], [""], stored=stored)["state"].to_pylist() == ["empty"]
+    assert index.add("a", "") == index.add(["a"], [None]) == 0
     assert index.query("one two three four")[0][0] == "a"
 
 

@@ -121,7 +121,9 @@ DOCS = ["a b c d", "a b c e", "a b c d", "x y z", "x y w", "q r s t"]
 def test_labelled_pairs_alone_count_where_some_are_different(tmp_path: Path) -> None:
     docs = write(tmp_path / "docs.jsonl", DOCS)
     labels = tmp_path / "labels.csv"
-    labels.write_text("id1,id2,label\nd0,d2,1\nd1,d0,1\nd3,d4,0\nd0,d5,0\nd4,d5,unsure\nd0,dx,1\n")
+    labels.write_text(
+        "id1,id2,label\nd0,d2,0\nd0,d2,1\nd1,d0,1\nd3,d4,0\nd0,d5,0\nd5,d4,1\nd4,d5,unsure\nd0,dx,1\n"
+    )
     evaluation = evaluated(docs, labels)
     assert (evaluation.pairs, evaluation.unknown) == (2, 1)
     assert "only the 4 labelled pairs count" in evaluation.world

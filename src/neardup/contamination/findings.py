@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from neardup.contamination.questions import FEATURE_WORDS
 from neardup.contamination.rules import ROUNDING
 
 if TYPE_CHECKING:
@@ -95,6 +96,9 @@ def _rule(finding: Finding, questions: Questions) -> str:
         return questions.rule.published.name
     if questions.rule.run is None:
         return "share"
+    has_both = questions.rule.share is not None
+    if has_both and questions.words_of(finding.question).size < FEATURE_WORDS:
+        return "both"  # by either rule, such a question is found where its words stand in a row
     return {BY_SHARE: "share", BY_RUN: "run"}.get(finding.why, "both")
 
 

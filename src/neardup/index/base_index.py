@@ -206,8 +206,8 @@ class BaseIndex(Queries):
                 `prepare` gave, without anything else.
             documents: As many: texts if the index has a recipe; else fingerprints (ints, uint64
                 (n,) or (n, width)), or of an index by similarity feature hashes (uint64 (n,), of
-                many an Arrow list array). Documents without tokens (None, or masked) are left out,
-                since they match nothing.
+                many an Arrow list array). Documents without tokens (an empty text, None, or
+                masked) are left out, since they match nothing; a stored version of their id stays.
             contents: The contents that an index in a folder stores with fingerprints, as many:
                 texts, or arrays of uint64 feature hashes. Not needed where documents are texts.
             payloads: A small value for each, returned by `payload`: bytes or a JSON value, of at

@@ -82,7 +82,9 @@ def filter_lines(
             written and stored.
     """
     if index.recipe is None:
-        raise UsageError("the index has no recipe, so it takes fingerprints, not texts")
+        raise UsageError(
+            "the index has no recipe, and lines are texts: make an index without --no-recipe"
+        )
     watch, counts = Stopwatch(Quiet()), Counter[str]()
     parser = _Parser(read, passing.is_json)
     is_file = stat.S_ISREG(os.fstat(target.fileno()).st_mode)

@@ -117,8 +117,10 @@ def _pairs(pairs: Iterable[PairRow], rows: Mapping[str, int]) -> Truth:
         one, other = rows.get(pair.first), rows.get(pair.second)
         if one is None or other is None:
             unknown += 1
-        elif one != other and (pair.label is not None or not pair.answered):
-            answers[min(one, other), max(one, other)] = pair.label is not False
+        elif one != other:
+            answers.pop(key := (min(one, other), max(one, other)), None)  # the last label counts
+            if pair.label is not None or not pair.answered:
+                answers[key] = pair.label is not False
     yes = np.array([pair for pair, label in answers.items() if label], np.int64).reshape(-1, 2)
     cluster = np.arange(n)
     for one, other in yes.tolist():
