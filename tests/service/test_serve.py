@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -279,6 +281,52 @@ def test_half_a_body_is_ended_and_others_are_answered(service: Service) -> None:
         answer = half.makefile("rb").read()  # to the end: the connection is closed
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b"body-too-slow" in answer
+
+
+BODY = b"POST /v1/seen HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+MANY = b"".join(b"X%d: 0123456789\r\n" % number for number in range(5000))
+
+
+@pytest.mark.parametrize(
+    ("begin", "piece"),
+    [
+        (b"GET /", b"a" * 90_000),
+        (b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: ", b"a" * 90_000),
+        (b"GET /livez HTTP/1.1\r\nHost: localhost\r\n", MANY),
+        (BODY + b"2\r\n[]\r\n0\r\n", MANY),
+        (BODY + b"2;", b"a" * 90_000),
+    ],
+    ids=["path", "header", "headers", "trailers", "extension"],
+)
+def test_a_head_without_end_is_refused_before_it_fills_the_memory(
+    service: Service, begin: bytes, piece: bytes
+) -> None:
+    with socket.create_connection(("127.0.0.1", service.port), 60) as client:
+        client.sendall(begin)
+        with pytest.raises(OSError, match=r"reset|Broken pipe"):
+            any(map(client.sendall, repeat(piece, 1000)))
+        assert service.ask("query", {"text": words("first")})
+
+
+def test_a_large_head_is_answered_and_a_larger_one_is_told(service: Service) -> None:
+    for size, status in ((60_000, b"200"), (300_000, b"431")):
+        with socket.create_connection(("127.0.0.1", service.port), 60) as client:
+            client.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX: ")
+            client.sendall(b"a" * size)
+            if status == b"200":
+                client.sendall(b"\r\n\r\n")
+            assert client.recv(12) == b"HTTP/1.1 " + status
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "x, gzip"])
+def test_an_encoded_body_is_refused_by_the_name_of_its_encoding(
+    service: Service, encoding: str
+) -> None:
+    row = gzip.compress(json.dumps({"id": "packed", "text": "one two three"}).encode())
+    headers = {"content-type": "application/json", "content-encoding": encoding}
+    answer = service.client.post("/v1/seen", content=row, headers=headers)
+    assert answer.status_code == 415
+    assert answer.json()["detail"] == f"Content-Encoding is {encoding!r}: send the body without any"
 
 
 @pytest.mark.parametrize("bits", [64, 128])

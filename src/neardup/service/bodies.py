@@ -66,8 +66,13 @@ def media_type(headers: dict[bytes, bytes]) -> bytes:
     """The media type of a body that the service reads.
 
     Raises:
-        Problem: For another one.
+        Problem: For another one, or an encoded body.
     """
+    encoding = headers.get(b"content-encoding", b"")
+    if encoding.strip().lower() not in {b"", b"identity"}:
+        name = encoding[:100].decode("latin-1")
+        problem = f"Content-Encoding is {name!r}: send the body without any"
+        raise Problem("media-type", problem, closes=True)
     value = headers.get(b"content-type", b"")
     if value == JSON:
         return JSON

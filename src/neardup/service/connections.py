@@ -1,11 +1,11 @@
-"""Connections: a listening socket, and an HTTP server with a deadline for request heads."""
+"""Connections: a listening socket, and an HTTP server with limits for the heads of requests."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import socket
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -21,7 +21,11 @@ __all__ = ["Server", "address_of", "http_server", "listening"]
 
 BACKLOG: Final = 2048
 KEEP_ALIVE_SECONDS: Final = 75
-_LATE: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+HEAD_BYTES: Final = 1 << 16
+"""Bytes of a request's head, or of what frames its body, that are always accepted."""
+_REFUSAL: Final = "HTTP/1.1 {}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_LATE: Final = _REFUSAL.format("408 Request Timeout").encode()
+_LARGE: Final = _REFUSAL.format("431 Request Header Fields Too Large").encode()
 
 
 def http_server(
@@ -35,9 +39,10 @@ def http_server(
         head_seconds: Until a request's head is there.
         drain_seconds: Until connections are cut when the server ends.
     """
+    limits = {"deadlines": deadlines, "head_seconds": head_seconds}
     config = uvicorn.Config(
         application,
-        http=_protocol(deadlines, head_seconds), ws="none", lifespan="off",
+        http=type("Protocol", (_Protocol,), limits), ws="none", lifespan="off",
         log_config=None, access_log=False, server_header=False, proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=round(drain_seconds),
@@ -53,40 +58,55 @@ class Server(uvicorn.Server):
         yield
 
 
-def _protocol(deadlines: Deadlines, seconds: float) -> type[HttpToolsProtocol]:
-    """The HTTP protocol of uvicorn, closing a connection whose request head comes too late."""
+class _Protocol(HttpToolsProtocol):
+    """The HTTP protocol of uvicorn, closing a connection whose head is too late or too large."""
 
-    class Protocol(HttpToolsProtocol):
-        head: Wait | None = None
+    deadlines: ClassVar[Deadlines]
+    head_seconds: ClassVar[float]
+    head: Wait | None = None
+    incomplete = 0
+    """Bytes since the last head or piece of a body: the parser stores them without a limit."""
 
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self.head = deadlines.begin(seconds, self._close_late)
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._head_begins()
 
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
-            if self.head is None:
-                self.head = deadlines.begin(seconds, self._close_late)
+    def data_received(self, data: bytes) -> None:
+        self.incomplete += len(data)
+        super().data_received(data)
+        if self.incomplete > HEAD_BYTES:
+            self._refuse(_LARGE)
 
-        def on_headers_complete(self) -> None:
-            self._head_ended()
-            super().on_headers_complete()
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if self.head is None:
+            self._head_begins()
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._head_ended()
-            super().connection_lost(exc)
+    def on_headers_complete(self) -> None:
+        self.incomplete = 0
+        self._head_ended()
+        super().on_headers_complete()
 
-        def _head_ended(self) -> None:
-            if self.head is not None:
-                deadlines.end(self.head)
-                self.head = None
+    def on_body(self, body: bytes) -> None:
+        self.incomplete = 0
+        super().on_body(body)
 
-        def _close_late(self) -> None:
-            if not self.transport.is_closing():
-                self.transport.write(_LATE)
-                self.transport.close()
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_ended()
+        super().connection_lost(exc)
 
-    return Protocol
+    def _head_begins(self) -> None:
+        self.head = self.deadlines.begin(self.head_seconds, lambda: self._refuse(_LATE))
+
+    def _head_ended(self) -> None:
+        if self.head is not None:
+            self.deadlines.end(self.head)
+            self.head = None
+
+    def _refuse(self, answer: bytes) -> None:
+        if not self.transport.is_closing():
+            self.transport.write(answer)
+            self.transport.close()
 
 
 def address_of(listener: socket.socket) -> str:

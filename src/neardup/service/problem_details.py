@@ -103,7 +103,8 @@ KINDS: Final[dict[str, Kind]] = {
         415,
         "The body has a media type that the service does not read",
         "Send `Content-Type: application/json`, `application/x-ndjson` or"
-        " `application/vnd.apache.arrow.stream`; with curl: `-H 'content-type: application/json'`.",
+        " `application/vnd.apache.arrow.stream`; with curl: `-H 'content-type: application/json'`."
+        " Send the body without a `Content-Encoding`: compressed bodies are not read.",
     ),
     "invalid-document": Kind(
         422,
