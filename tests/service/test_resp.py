@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import socket
+import struct
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,8 +24,7 @@ from services import Service, words
 redis = pytest.importorskip("redis")
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import AsyncIterator, Iterator
 
 KEY, READ = "0123456789abcdef", "fedcba9876543210"
 
@@ -190,29 +192,108 @@ def test_half_a_command_is_ended_and_sigterm_answers_what_was_sent(tmp_path: Pat
             client.bf().add("key", words("other"))
 
 
+@contextlib.asynccontextmanager
+async def own_service(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, limits: Limits
+) -> AsyncIterator[tuple[OwnService, asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A service in this process, and a client's connection to it."""
+    monkeypatch.setattr(nd.DurableIndex, "warm_up", lambda *_, **__: 0.0)
+    settings = Settings(limits=limits)
+    index = nd.DurableIndex.open(folder, similarity=0.8, recipe=nd.Recipe())
+    service = OwnService(index, settings, asyncio.get_running_loop(), has_keys=False)
+    service.warm_up()
+    server = RespServer(service, Access.of(settings))
+    listener = socket.create_server(("127.0.0.1", 0))
+    await server.start(listener)
+    reader, writer = await asyncio.open_connection(*listener.getsockname())
+    yield service, reader, writer
+    writer.close()
+    await server.stop(60)
+    service.close()
+
+
 def test_a_command_of_many_cuts_is_not_refused_halfway(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nd.DurableIndex, "warm_up", lambda *_, **__: 0.0)
-    settings = Settings(limits=Limits(questions=0, cut_rows=2))
-
     async def story() -> list[bytes]:
-        index = nd.DurableIndex.open(tmp_path / "index", similarity=0.8, recipe=nd.Recipe())
-        service = OwnService(index, settings, asyncio.get_running_loop(), has_keys=False)
-        service.warm_up()
-        server = RespServer(service, Access.of(settings))
-        listener = socket.create_server(("127.0.0.1", 0))
-        await server.start(listener)
-        reader, writer = await asyncio.open_connection(*listener.getsockname())
-        answers = []
-        for count in (1, 5):
-            writer.write(command("BF.MEXISTS", "key", *["one two three"] * count))
-            answers.append(await reader.readline())
-        writer.close()
-        await server.stop(60)
-        service.close()
-        return answers
+        limits = Limits(questions=0, cut_rows=2)
+        async with own_service(tmp_path / "index", monkeypatch, limits) as (_, reader, writer):
+            answers = []
+            for count in (1, 5):
+                writer.write(command("BF.MEXISTS", "key", *["one two three"] * count))
+                answers.append(await reader.readline())
+            return answers
 
     refused, answered = asyncio.run(story())
     assert b"queue-full" in refused
     assert answered == b"*5\r\n"
+
+
+def test_a_pipeline_is_read_no_further_than_its_answers_allow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a client that sends and sends fills the memory with commands that wait."""
+
+    async def story() -> tuple[int, bytes]:
+        limits = Limits(body_bytes=2000)
+        async with own_service(tmp_path / "index", monkeypatch, limits) as (own, reader, writer):
+            query, begun = own.operations["query"], list[int]()
+            some, gate = asyncio.Event(), asyncio.Event()
+            answers = query.answers
+
+            async def slow(rows: list[Any], *, is_cut: bool = False) -> list[Any]:
+                begun.append(len(rows))
+                some.set()
+                await gate.wait()
+                return await answers(rows, is_cut=is_cut)
+
+            monkeypatch.setattr(query, "answers", slow)
+            writer.write(command("BF.EXISTS", "key", "x" * 500) * 100)
+            await some.wait()
+            await asyncio.sleep(0.2)
+            before = len(begun)
+            gate.set()
+            return before, await reader.readexactly(4 * 100)
+
+    before, answers = asyncio.run(story())
+    assert before == 4  # these have more than 2,000 bytes
+    assert answers == b":0\r\n" * 100
+
+
+def resident(service: Service) -> int:
+    """The memory of a service, in MB."""
+    status = Path(f"/proc/{service.process.pid}/status").read_text()
+    match = re.search(r"VmRSS:\s+(\d+) kB", status)
+    assert match is not None
+    return int(match[1]) // 1000
+
+
+def test_texts_that_were_refused_are_not_kept_in_memory(tmp_path: Path) -> None:
+    """They were, in cycles of an error and its traceback, until many more had come."""
+    with Service(tmp_path / "index", "--resp", "0") as service:
+        large = "x" * 5_000_000
+        begin = 0
+        for _ in range(41):
+            with redis.Redis(port=resp_port(service)) as client:
+                with pytest.raises(redis.ResponseError, match="too-large"):
+                    client.bf().exists("key", large)
+                with pytest.raises(redis.ResponseError, match="too-large"):
+                    client.bf().add("key", large)
+            rows = "\n".join(f'{{"text": "{each}"}}' for each in (large, "one two three"))
+            headers = {"content-type": "application/x-ndjson"}
+            answer = service.client.post("/v1/query", content=rows, headers=headers)
+            assert "too-large" in answer.text
+            begin = begin or resident(service)
+        assert resident(service) - begin < 100
+
+
+def test_a_client_that_leaves_before_its_answers_is_no_error(tmp_path: Path) -> None:
+    with Service(tmp_path / "index", "--resp", "0") as service:
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", resp_port(service)), 60) as client:
+                client.sendall(command("BF.EXISTS", "key", words("long", 20_000)) * 50)
+                reset = struct.pack("ii", 1, 0)
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+        assert service.ask("query", {"text": words("other")})["total"] == 0
+        assert service.stop() == 0
+    assert "Unhandled" not in "".join(service.log)

@@ -147,7 +147,7 @@ class Write:
             try:
                 document = self.check(row)
             except Problem as problem:
-                answers[place] = problem
+                answers[place] = problem.with_traceback(None)  # which would hold all the texts
                 continue
             kind = (type(row.id), type(document))
             if kind != kind_before:  # a work has ids and documents of one type
@@ -172,7 +172,7 @@ class Write:
             except Problem as problem:
                 if not number and len(works[0][0]) == len(answers):
                     raise  # all of the request: the status says so
-                work.future.set_result(problem)
+                work.future.set_result(problem.with_traceback(None))
             else:
                 admitted.append(work)
         await self._submit(committer, admitted)
@@ -248,7 +248,7 @@ class Ask:
         try:
             return self.ask(row, self.check(row))
         except Problem as problem:
-            return problem
+            return problem.with_traceback(None)
         except NeardupError as error:
             return Problem("invalid-document", str(error))
 
@@ -315,7 +315,7 @@ class AskFirst(Ask):
             try:
                 document = self.check(row)
             except Problem as problem:
-                answers[place] = problem
+                answers[place] = problem.with_traceback(None)  # which would hold all the texts
                 continue
             reach = row.distance if row.similarity is UNSET else row.similarity
             key = type(row.id), type(document), row.limit, reach

@@ -127,6 +127,7 @@ class _Connection:
 
     async def _read_all(self) -> None:
         closed = ConnectionError, asyncio.IncompleteReadError, TimeoutError
+        most, waiting = self._service.limits.body_bytes, 0
         with contextlib.suppress(*closed):
             while True:
                 try:
@@ -139,6 +140,10 @@ class _Connection:
                 await self._answers.put(self._begin(command))
                 if command[:1] == [b"QUIT"]:
                     return
+                waiting += sum(map(len, command))
+                if waiting > most:
+                    await self._answers.join()
+                    waiting = 0
 
     async def _read(self) -> list[bytes]:
         """The next command.
@@ -278,7 +283,11 @@ class _Connection:
     async def _send(self) -> None:
         """Send the answers in the order of the commands."""
         while (answer := await self._answers.get()) is not None:
-            self._writer.write(answer if isinstance(answer, bytes) else await answer)
+            data = answer if isinstance(answer, bytes) else await answer
+            if self._writer.is_closing():  # the client is gone
+                return
+            self._writer.write(data)
+            self._answers.task_done()
             if self._answers.empty():
                 await self._writer.drain()
 
