@@ -75,7 +75,7 @@ memory-limit: $(VENV)/developed
 	NEARDUP_MEMORY_SCALE=8 $(BIN)/python -m pytest tests/pipeline/test_memory_limit.py -k 'limit or ten_times'
 
 resume-rounds: $(VENV)/developed
-	NEARDUP_RESUME_ROUNDS=50 $(BIN)/python -m pytest -s tests/pipeline/test_resume.py -k killed_at_random
+	NEARDUP_RESUME_ROUNDS=50 $(BIN)/python -m pytest -s --timeout 3600 tests/pipeline/test_resume.py -k killed_at_random
 
 compat: $(VENV)/developed
 	$(BIN)/python tests/compat/compare_with_package.py
@@ -105,7 +105,7 @@ index-stress: $(VENV)/developed
 	NEARDUP_STRESS_SECONDS=120 $(BIN)/python -m pytest tests/index/test_torn_reads.py
 
 attack-rounds: $(VENV)/developed
-	NEARDUP_ATTACK_ROUNDS=2000 NEARDUP_RESUME_ROUNDS=300 $(BIN)/python -m pytest -s tests/attack \
+	NEARDUP_ATTACK_ROUNDS=2000 NEARDUP_RESUME_ROUNDS=300 $(BIN)/python -m pytest -s --timeout 14400 tests/attack \
 		tests/pipeline/test_resume.py -k 'attack or killed_at_random'
 	$(MAKE) bounds
 

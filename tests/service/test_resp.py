@@ -279,10 +279,11 @@ def test_texts_that_were_refused_are_not_kept_in_memory(tmp_path: Path) -> None:
                     client.bf().exists("key", large)
                 with pytest.raises(redis.ResponseError, match="too-large"):
                     client.bf().add("key", large)
-            rows = "\n".join(f'{{"text": "{each}"}}' for each in (large, "one two three"))
-            headers = {"content-type": "application/x-ndjson"}
-            answer = service.client.post("/v1/query", content=rows, headers=headers)
-            assert "too-large" in answer.text
+            rows = [f'{{"text": "{each}"}}' for each in (large, "one two three")]
+            for kind, body in (("x-ndjson", "\n".join(rows)), ("json", rows[0])):
+                headers = {"content-type": f"application/{kind}"}
+                answer = service.client.post("/v1/query", content=body, headers=headers)
+                assert "too-large" in answer.text
             begin = begin or resident(service)
         assert resident(service) - begin < 100
 

@@ -131,8 +131,8 @@ class Application:
             answer = await self._answer_of(request, route, path, method)
             if answer is not None:
                 await send_answer(request, answer)
-        except Problem as problem:
-            await _refuse(request, problem)
+        except Problem as problem:  # frames of its traceback hold the body, some also the problem
+            await _refuse(request, problem.with_traceback(None))
         except ClientGoneError:
             request.status = 499
         except Exception:  # noqa: BLE001  # a client has an answer, whatever went wrong

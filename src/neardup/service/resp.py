@@ -266,7 +266,7 @@ class _Connection:
             return parts[0] if is_one else b"*%d\r\n%s" % (len(parts), b"".join(parts))
         except Problem as problem:
             status = problem.status
-            return _error(problem)
+            return _error(problem.with_traceback(None))
         except Exception:  # noqa: BLE001  # as a request: the next one is answered
             status = 500
             _log.exception("a command failed")
