@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import lmdb
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -22,7 +23,7 @@ from hypothesis.stateful import initialize, invariant, rule, run_state_machine_a
 import naive
 import neardup as nd
 from neardup.index.durable import environment
-from neardup.index.durable.log_entries import Head
+from neardup.index.durable.log_entries import Head, chunk_key
 from stories import BATCH, KINDS, Story, agree, durable, quiet, small_segments
 from suite import JIT, examples
 
@@ -582,6 +583,15 @@ def test_check_finds_a_byte_that_changed_in_the_log() -> None:
     flip(log, log.read_bytes().index(b"NDR1") + 60)
     assert "record" in index.check()[0]
     with pytest.raises(nd.DataError, match=r"record .* is damaged"):
+        nd.DurableIndex.open(index.path)
+
+
+def test_removed_rows_of_an_unknown_file_are_damage() -> None:
+    index = filled()
+    log = lmdb.open(os.fsencode(index.path / "log-1.mdb"), subdir=False, max_dbs=8, lock=False)
+    with log, log.begin(write=True) as txn:
+        txn.put(chunk_key("segment-99.nds", 0), b"", db=log.open_db(b"removed", txn))
+    with pytest.raises(nd.DataError, match=r"'segment-99.nds', which has none"):
         nd.DurableIndex.open(index.path)
 
 

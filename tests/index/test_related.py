@@ -82,6 +82,25 @@ def test_nearest_by_cosine_is_exact_for_tfidf(
     assert index.nearest(query, 1, by="cosine")[0][1] == 1.0
 
 
+def test_the_closest_by_weights_may_have_any_number_of_features(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Sets of about the size of the query come first only where all features weigh the same."""
+    monkeypatch.setattr(similar_related, "SCANS", 100)
+    random = np.random.default_rng(11)
+    lists = [
+        [f"w{int(word)}" for word in random.pareto(0.7, size) * 3 % 500]
+        for size in random.integers(4, 60, 100)
+    ]
+    documents = [" ".join(words[cut:]) for words in lists for cut in (1, 0)]
+    table, recipe = learned(documents)
+    index = nd.Index(similarity=0.8, recipe=recipe)
+    index.add(range(len(documents)), documents)
+    for query in documents[1:60:2]:
+        want = {number: cosine(query, text, table) for number, text in enumerate(documents)}
+        agree(index.nearest(query, 1, by="cosine"), want, 1)
+
+
 def test_equal_documents_come_by_insertion_and_removed_ones_not() -> None:
     index = nd.Index(similarity=0.9)
     index.add(range(100), [[1, 2, 3, 4]] * 90 + [[1, 9, 8]] * 10)

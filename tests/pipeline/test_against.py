@@ -11,6 +11,7 @@ import random
 import threading
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from neardup.cli import app
 from neardup.documents import ReadOptions
 from neardup.errors import DataError, FileError, RecipeError, UsageError
 from neardup.pipeline import Against, Limits, Outputs, dedup_files
+from neardup.pipeline.run.transaction import command_of
 from suite import examples
 
 RECIPE = nd.Recipe(ngram=1)
@@ -753,3 +755,14 @@ def test_files_after_against_have_their_limits(
 def run(*words: str) -> None:
     """A command of neardup in this process."""
     app(list(words), standalone_mode=False)
+
+
+def test_a_command_is_known_by_its_inputs_options_and_outputs() -> None:
+    def command(stamp: str, path: str = "out", **options: Any) -> bytes:
+        source: Any = SimpleNamespace(stamps=lambda: [(stamp, 5, 7)])
+        facts = {"digest": "d", "options": {}, **options}
+        return command_of([source], [path], facts, "compare", skip_errors=False, only=False)
+
+    assert command("a") == command("a")
+    others = [command("b"), command("a", "other"), command("a", digest="e")]
+    assert len({command("a"), *others}) == 4

@@ -19,7 +19,7 @@ from neardup.documents import InputFormat, ReadOptions, Rejects, open_sources
 from neardup.errors import UsageError
 from neardup.pipeline.calibration.advice import commands, read_options
 from neardup.pipeline.calibration.calibrate import CalibrationOptions, calibrate_files
-from neardup.pipeline.calibration.measure import LENGTHS
+from neardup.pipeline.calibration.measure import LENGTHS, _range
 from neardup.pipeline.calibration.model import Choice, advised_choices
 from neardup.pipeline.calibration.sample import take_sample
 from neardup.pipeline.run.rule import Limits
@@ -396,3 +396,7 @@ def test_bands_of_length_meet_and_do_not_overlap() -> None:
     assert LENGTHS[0][0] == 1
     assert LENGTHS[-1][1] is None
     assert all(least == (most or 0) + 1 for (_, most), (least, _) in pairwise(LENGTHS))
+
+
+def test_a_share_of_nothing_may_be_any_share() -> None:
+    assert _range(None, 0.0) == (0.0, 1.0)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import neardup as nd
-from neardup.errors import DataError, FileError
+from neardup.errors import DataError, FileError, UsageError
 from neardup.service import committer, server
 from neardup.service.access import Access
 from neardup.service.columns import Columns
@@ -32,7 +32,7 @@ from neardup.service.messages import (
     check_id,
     check_reach,
 )
-from neardup.service.operations import AskFirst, AskNearest, AskQuery
+from neardup.service.operations import AskFirst, AskNearest, AskQuery, Write
 from neardup.service.problem_details import Problem
 from neardup.service.service import Service
 from neardup.service.service_metrics import Metrics
@@ -197,6 +197,27 @@ def test_work_waits_up_to_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     loop.close()
 
 
+def test_documents_that_find_no_room_are_refused_one_by_one_next_to_a_bad_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("neardup.service.committer.threading.Thread", _Idle)
+
+    async def story(*rows: Document) -> list[Any]:
+        index: Any = nd.Index(distance=3)
+        loop, limits = asyncio.get_running_loop(), Limits(queue_rows=1)
+        committer = Committer(index, loop, limits, Metrics(index))
+        committer.admit(Work("add", [0], [0], 1, loop.create_future()))
+        pool = ThreadPoolExecutor(1)  # unused: the documents are small
+        write = Write("add", index, committer, pool, BY_DISTANCE, Metrics(index))
+        return await write.answers([*rows])
+
+    good, bad = Document(1, fingerprint=1), Document(2, fingerprint=2**64)
+    answers = asyncio.run(story(good, bad))
+    assert [each.name for each in answers] == ["queue-full", "invalid-document"]
+    with pytest.raises(Problem, match=r"^1 documents"):
+        asyncio.run(story(good, good))
+
+
 class _Damaged(nd.Index):
     """An index that removes nothing by age."""
 
@@ -239,25 +260,36 @@ def test_a_document_that_cannot_be_stored_is_a_problem_of_its_own(operation: Any
 class _Picky(nd.Index):
     """An index that fails at one document."""
 
+    error: Exception
+
     def add(self, ids: Any, *arguments: Any, **options: Any) -> Any:
         if "bad" in ids.ids:
-            raise RuntimeError("nobody thought of this document")
+            raise self.error
         return super().add(ids, *arguments, **options)
 
 
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (RuntimeError("nobody thought of this document"), "failure"),
+        (DataError("a file is damaged"), "failure"),
+        (UsageError("a payload is too large"), "invalid-document"),
+    ],
+)
 def test_a_document_at_which_a_commit_fails_is_refused_alone(
-    monkeypatch: pytest.MonkeyPatch,
+    error: Exception, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("neardup.service.committer.threading.Thread", _Idle)
     index: Any = _Picky(distance=3)
+    index.error = error
     loop = asyncio.new_event_loop()
     writer = Committer(index, loop, Limits(), Metrics(index))
-    works = [Work("add", [name], [5], 8, loop.create_future()) for name in ("a", "bad", "c")]
+    works = [Work("add", [each], [5], 8, loop.create_future()) for each in ("a", "bad", "c")]
     first, problem, last = writer._written(works)  # noqa: SLF001
     loop.close()
     assert (first, last) == ([Added("added")], [Added("added")])
     assert isinstance(problem, Problem)
-    assert problem.name == "failure"
+    assert problem.name == name
     assert dict(index) == {"a": 5, "c": 5}
 
 
@@ -269,6 +301,27 @@ def test_a_first_document_that_cannot_be_read_is_a_problem_of_its_own(tmp_path: 
         answers = asyncio.run(AskFirst(index, pool, BY_DISTANCE, 1).answers(rows))
     assert [getattr(answer, "stored", None) for answer in answers] == ["absent", None, "same"]
     assert answers[1].name == "invalid-document"
+
+
+def test_a_query_that_an_index_refuses_is_a_problem_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the index itself lacks, such as a page of a file, is none of the document's."""
+
+    def failing(error: Exception) -> Any:
+        def fail(*_: object, **__: object) -> None:
+            raise error
+
+        return fail
+
+    with nd.DurableIndex.open(tmp_path / "i", distance=3) as index, ThreadPoolExecutor(1) as pool:
+        query = AskQuery(index, pool, BY_DISTANCE, 1)
+        monkeypatch.setattr(type(index), "query", failing(UsageError("not so")))
+        (problem,) = asyncio.run(query.answers([Query(fingerprint=5)]))
+        assert (problem.name, problem.detail) == ("invalid-document", "not so")
+        monkeypatch.setattr(type(index), "query", failing(DataError("a file is damaged")))
+        with pytest.raises(DataError, match="is damaged"):
+            asyncio.run(query.answers([Query(fingerprint=5)]))
 
 
 def test_a_question_counts_only_while_it_runs(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import neardup as nd
 from chromium import CHROMIUM, Browser
-from neardup.service.pages import problem_page
+from neardup.service.pages import fields_of, problem_page
 from neardup.service.problem_details import Problem
 from services import Service, words
 from suite import needs_jit
@@ -184,3 +184,9 @@ def test_the_first_key_press_offers_to_skip_to_the_content(
         browser.call("Input.dispatchKeyEvent", type="keyDown", key="Tab", windowsVirtualKeyCode=9)
         assert browser.value(f"{focus}.closest('main') !== null")
         assert path == "nothing" or not browser.problems
+
+
+def test_a_form_has_few_fields() -> None:
+    """Of those of a name the first one counts; the pages have two."""
+    assert fields_of(b"a=1&b=&a=2" + b"&c=3" * 6) == {"a": "1", "b": "", "c": "3"}
+    assert fields_of(b"a=1" + b"&c=3" * 9) == {}

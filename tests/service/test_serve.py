@@ -17,6 +17,7 @@ import pytest
 
 import neardup as nd
 from neardup.fingerprinting.fingerprints import feature_hashes
+from neardup.service.connections import listening
 from services import Service, words
 
 if TYPE_CHECKING:
@@ -327,6 +328,40 @@ def test_an_encoded_body_is_refused_by_the_name_of_its_encoding(
     answer = service.client.post("/v1/seen", content=row, headers=headers)
     assert answer.status_code == 415
     assert answer.json()["detail"] == f"Content-Encoding is {encoding!r}: send the body without any"
+
+
+def test_the_port_of_a_service_that_ended_is_free_at_once() -> None:
+    with listening("--port", "127.0.0.1", 0) as listener:
+        assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)
+
+
+def test_a_client_that_leaves_within_its_body_is_counted_as_one(service: Service) -> None:
+    with socket.create_connection(("127.0.0.1", service.port), 60) as half:
+        head = b"POST /v1/add HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        half.sendall(head + b"Content-Length: 100\r\n\r\n{")
+    end = time.monotonic() + 30
+    while 'status="499"' not in (text := service.client.get("/metrics").text):
+        assert time.monotonic() < end, text
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("headers", "size", "closes"),
+    [
+        ({"content-type": "text/plain"}, 10, True),
+        ({"content-encoding": "gzip"}, 10, True),
+        ({"neardup-recipe": "other"}, 10, True),
+        ({}, 17 << 20, True),
+        ({}, 10, False),
+    ],
+)
+def test_a_connection_closes_where_the_rest_of_a_body_is_not_read(
+    service: Service, headers: dict[str, str], size: int, *, closes: bool
+) -> None:
+    headers = {"content-type": "application/json"} | headers
+    answer = service.client.post("/v1/query", content=b"x" * size, headers=headers)
+    assert answer.status_code >= 400
+    assert (answer.headers.get("connection") == "close") is closes
 
 
 @pytest.mark.parametrize("bits", [64, 128])

@@ -16,6 +16,7 @@ from neardup.service.access import Access
 from neardup.service.application import Application
 from neardup.service.deadlines import Deadlines
 from neardup.service.service import Service
+from neardup.service.service_metrics import Metrics
 from neardup.service.settings import Limits, Settings
 from services import words
 
@@ -182,6 +183,25 @@ def test_an_unexpected_error_is_an_answer_and_the_next_request_is_answered(
         assert answered.json() == {"matches": [], "total": 0}
 
     run(tmp_path / "index", story)
+
+
+@pytest.mark.parametrize("path", ["/", "/metrics", "/v1/index"])
+def test_each_address_that_fails_is_logged(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("nobody thought of this")
+
+    async def story(client: httpx.AsyncClient) -> None:
+        with monkeypatch.context() as broken:
+            for name in ("text", "recent"):
+                broken.setattr(Metrics, name, fail)
+            broken.setattr(Service, "describe", fail)
+            assert (await client.get(path)).status_code == 500
+
+    run(tmp_path / "index", story)
+    fields = [each.fields for each in caplog.records if each.message == "request"]  # type: ignore[attr-defined]
+    assert [(each["path"], each["status"]) for each in fields] == [(path, 500)]
 
 
 def test_pages_of_the_named_origin_may_read_answers(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from neardup.errors import FileError, NeardupError
+from neardup.errors import FileError, UsageError
 from neardup.service.messages import Added, Removed, as_seen, id_kind, other_ids
 from neardup.service.problem_details import Problem
 
@@ -255,7 +255,7 @@ class Committer:
         except Exception as error:  # noqa: BLE001  # the thread must go on, whatever one document does
             if len(batch) > 1:
                 return [self._commit([work])[0] for work in batch]
-            if isinstance(error, NeardupError):
+            if isinstance(error, UsageError):
                 return [Problem("invalid-document", str(error))]
             _log.exception("a write failed")
             return [Problem("failure", "the log has the error", retry_after=1)]

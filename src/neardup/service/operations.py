@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from msgspec import UNSET
 
-from neardup.errors import NeardupError
+from neardup.errors import UsageError
 from neardup.fingerprinting.sets_of_texts import fingerprints_of_sets
 from neardup.index.hits import ABSENT, OTHER, SAME
 from neardup.service.columns import Columns
@@ -249,7 +249,7 @@ class Ask:
             return self.ask(row, self.check(row))
         except Problem as problem:
             return problem.with_traceback(None)
-        except NeardupError as error:
+        except UsageError as error:
             return Problem("invalid-document", str(error))
 
     def check(self, row: Any) -> Any:
