@@ -436,6 +436,19 @@ def test_a_search_in_parts_may_stop_between_batches_of_groups(
     assert nearest[: 200 - missed].tolist() == whole[0][: 200 - missed].tolist()
 
 
+def test_the_first_document_has_a_nearest_one_where_it_is_the_last_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(key_choice, "LEAST_DOCUMENTS", 1 << 62)  # none is one key with others
+    forms = [{*range(90 * group, 90 * group + 20)} for group in range(4)]
+    two = [{*range(5000, 5020)}] * 2  # no other document has met the second one
+    sets = feature_sets([*two, *(forms[i % 4] | {10**6 + i} for i in range(200))])
+    in_parts, order = replace(sets, spill=Spill(1 << 12)), np.arange(202)[::-1].copy()
+    whole, parts = (nearest_before(each, order, Match(0.5), 1) for each in (sets, in_parts))
+    assert parts[0].tolist() == whole[0].tolist()
+    assert whole[0][0] == 1
+
+
 @given(collections(), matches, st.integers(2, 8), st.integers(1, 60), st.integers(0, 5), st.data())
 def test_threads_and_steps_change_no_match_no_score_and_no_count(
     documents: list[set[int]], match: Match, workers: int, step: int, new: int, data: st.DataObject,
