@@ -185,6 +185,15 @@ def test_an_unexpected_error_is_an_answer_and_the_next_request_is_answered(
     run(tmp_path / "index", story)
 
 
+def test_an_array_of_several_cuts_is_not_refused_halfway(tmp_path: Path) -> None:
+    async def story(client: httpx.AsyncClient) -> None:
+        for count, status in ((2, 429), (3, 200)):
+            rows = [{"text": words(number)} for number in range(count)]
+            assert (await client.post("/v1/query", json=rows)).status_code == status
+
+    run(tmp_path / "index", story, limits=Limits(questions=0, cut_rows=2))
+
+
 @pytest.mark.parametrize("path", ["/", "/metrics", "/v1/index"])
 def test_each_address_that_fails_is_logged(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
