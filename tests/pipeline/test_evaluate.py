@@ -190,6 +190,11 @@ def test_the_command_compares_recipes_and_writes_a_page(
     [
         ("id,cluster\nx,1\n", UsageError, "labels none of the documents"),
         ("id,cluster\n", DataError, "has no labels"),
+        (
+            "id,cluster\nd0,x\nd1,x\nd0,x\nd0,y\nd2,y\n",
+            DataError,
+            "labels.csv:5: 'd0' is in cluster 'y' here and in 'x' above; keep one of the rows",
+        ),
         ("id1,id2,label\nd0,d1,perhaps\n", DataError, "the label is 'perhaps'"),
         ("one,two\nd0,d1\n", DataError, "names no pairs"),
     ],
@@ -203,5 +208,5 @@ def test_labels_that_do_not_fit_are_refused(
     write(tmp_path / "twice.jsonl", DOCS)
     text = (tmp_path / "twice.jsonl").read_text().replace('"d1"', '"d0"')
     (tmp_path / "twice.jsonl").write_text(text)
-    with pytest.raises(UsageError, match="the same id"):
+    with pytest.raises(UsageError, match=r"the same id, 'd0': .* with --id"):
         evaluated(tmp_path / "twice.jsonl", tmp_path / "labels.csv")

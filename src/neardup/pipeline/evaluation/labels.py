@@ -75,11 +75,16 @@ def read_truth(path: str, names: Sequence[str]) -> Truth:
 
     Raises:
         UsageError: If two documents have the same id, no label is about them, or it is not a table.
-        DataError, FileError: If it is another table, or cannot be read.
+        DataError, FileError: If it is another table, has a document in two clusters, or cannot be
+            read.
     """
-    rows = {name: row for row, name in enumerate(names)}
-    if len(rows) < len(names):
-        raise UsageError("two documents have the same id: labels do not tell them apart")
+    rows: dict[str, int] = {}
+    for row, name in enumerate(names):
+        if rows.setdefault(name, row) != row:
+            raise UsageError(
+                f"two documents have the same id, {name!r}: labels do not tell them apart; name "
+                "another field with --id, or take one out"
+            )
     table = read_table(path)
     first = next(table, None)
     if first is None:
@@ -98,13 +103,20 @@ def _clusters(table: Iterable[tuple[str, Mapping[str, Any]]], rows: Mapping[str,
     cluster = np.arange(len(rows))
     listed = np.zeros(len(rows), np.bool_)
     firsts: dict[str, int] = {}
+    clusters: dict[str, str] = {}
     unknown = 0
     for place, cells in table:
         line = {name: cell for name, cell in cells.items() if cell != ""}
-        row, name = rows.get(field_of(line, "id", place)), field_of(line, "cluster", place)
+        document, name = field_of(line, "id", place), field_of(line, "cluster", place)
+        row = rows.get(document)
         if row is None:
             unknown += 1
             continue
+        if (other := clusters.setdefault(document, name)) != name:
+            raise DataError(
+                f"{place}: {document!r} is in cluster {name!r} here and in {other!r} above; keep "
+                "one of the rows"
+            )
         cluster[row] = firsts.setdefault(name, row)
         listed[row] = True
     return Truth(cluster, listed, unknown=unknown)
