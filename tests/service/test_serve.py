@@ -330,6 +330,50 @@ def test_an_encoded_body_is_refused_by_the_name_of_its_encoding(
     assert answer.json()["detail"] == f"Content-Encoding is {encoding!r}: send the body without any"
 
 
+OFFERS = [
+    b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAA\r\n",
+    b"Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n",
+]
+
+
+@pytest.mark.parametrize("offer", OFFERS, ids=["h2c", "websocket"])
+@pytest.mark.parametrize("cut", [0, 60, -60, -2, None], ids=repr)
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_request_that_offers_another_protocol_is_answered_in_this_one(
+    service: Service, offer: bytes, cut: int | None, *, is_chunked: bool
+) -> None:
+    """As clients of Java do, to which a body that is left out would be malformed."""
+    body = json.dumps({"text": words("offered")}).encode()
+    length = b"Content-Length: %d\r\n" % len(body)
+    if is_chunked:
+        length, body = (
+            b"Transfer-Encoding: chunked\r\n",
+            b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body),
+        )
+    head = b"POST /v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    data = head + offer + length + b"\r\n" + body
+    with socket.create_connection(("127.0.0.1", service.port), 60) as client:
+        for _ in range(2):  # on one connection
+            for piece in (data[:cut], data[cut:] if cut is not None else b""):
+                client.sendall(piece)
+                time.sleep(0.02)
+            read_totals(client, 1)
+        client.sendall(data + data)
+        read_totals(client, 2)
+        client.sendall(b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n" + offer + b"\r\n")
+        assert client.recv(1 << 16).startswith(b"HTTP/1.1 40")
+
+
+def read_totals(client: socket.socket, count: int) -> None:
+    """Read this number of answers to queries that find nothing."""
+    answer = b""
+    while answer.count(b'{"matches":[],"total":0}') < count:
+        piece = client.recv(1 << 16)
+        assert piece, answer
+        answer += piece
+    assert answer.count(b"HTTP/1.1 200 OK") == count
+
+
 def test_the_port_of_a_service_that_ended_is_free_at_once() -> None:
     with listening("--port", "127.0.0.1", 0) as listener:
         assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)

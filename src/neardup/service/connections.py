@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import socket
+import sys
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -59,11 +61,15 @@ class Server(uvicorn.Server):
 
 
 class _Protocol(HttpToolsProtocol):
-    """The HTTP protocol of uvicorn, closing a connection whose head is too late or too large."""
+    """The HTTP protocol of uvicorn, closing a connection whose head is too late or too large.
+
+    It speaks no other protocol, whatever a client offers: Java's sends `Upgrade: h2c` by itself.
+    """
 
     deadlines: ClassVar[Deadlines]
     head_seconds: ClassVar[float]
     head: Wait | None = None
+    received = b""
     incomplete = 0
     """Bytes since the last head or piece of a body: the parser stores them without a limit."""
 
@@ -73,6 +79,7 @@ class _Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         self.incomplete += len(data)
+        self.received = data
         super().data_received(data)
         if self.incomplete > HEAD_BYTES:
             self._refuse(_LARGE)
@@ -90,6 +97,21 @@ class _Protocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         self.incomplete = 0
         super().on_body(body)
+
+    def _should_upgrade(self) -> bool:
+        """Whether the parser takes what follows the head for another protocol."""
+        return any(name == b"upgrade" for name, _ in self.headers)
+
+    def handle_websocket_upgrade(self) -> None:
+        """Read the request again without the offer: the parser has left out its body."""
+        offered = sys.exception()
+        assert isinstance(offered, httptools.HttpParserUpgrade)  # noqa: S101  # its handler calls
+        method, version = self.scope["method"], self.scope["http_version"]
+        head = [b"%s %s HTTP/%s" % (method.encode(), self.url, version.encode())]
+        head += [b"%s: %s" % each for each in self.headers if each[0] != b"upgrade"]
+        self.parser = httptools.HttpRequestParser(self)
+        self.received = b"\r\n".join([*head, b"", self.received[offered.args[0] :]])
+        super().data_received(self.received)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_ended()
