@@ -200,3 +200,12 @@ def test_what_cannot_be_cut_is_refused(here: Here, options: str, message: str) -
     _, err = here("decontaminate", "t.jsonl", "--against", "quiz.jsonl", *options.split(), code=2)
     assert message in err
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("cuts", [10, 11])
+def test_ten_cuts_are_made_where_no_number_is_given(cuts: int) -> None:
+    document = "k" * (2 * cuts + 1)
+    starts = [[2 * at + 1, 2 * at + 2] for at in range(cuts)]
+    found = pa.table({"document": [0], "start": [1], "end": [2], "passages": [starts]})
+    left = nd.cut_passages([document], found).to_pylist()
+    assert left == (["k" * (cuts + 1)] if cuts == 10 else [None])

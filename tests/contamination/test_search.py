@@ -8,14 +8,18 @@ import unicodedata
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import naive
 import neardup as nd
-from neardup.contamination.questions import words_cut
-from neardup.contamination.rules import PUBLISHED
+from neardup.contamination.findings import leaks
+from neardup.contamination.passages import shared_parts
+from neardup.contamination.questions import lay_out, words_cut
+from neardup.contamination.rules import PUBLISHED, LeakRule
+from neardup.contamination.search import Search
 from neardup.kernels.contamination_passages import maximal_segments
 from neardup.kernels.features.places import placed_words
 from strategies import normalisation_texts, texts
@@ -203,6 +207,45 @@ def test_any_number_of_threads_and_any_batches_give_the_same() -> None:
     assert len(one) >= len(questions)
 
 
+@pytest.mark.parametrize(
+    ("rule", "words", "run"),
+    [("gpt-3", 20, 13), ("gpt-3", 12, 12), ("lm-eval", 20, 13), ("olmo", 15, 8), ("llama", 16, 8)],
+)
+def test_a_published_rule_needs_its_number_of_words(rule: str, words: int, run: int) -> None:
+    question = [f"w{at}" for at in range(words)]
+    for length, count in ((run - 1, 0), (run, 1)):
+        assert (
+            len(nd.decontaminate([" ".join(question[:length])], [" ".join(question)], rule=rule))
+            == count
+        )
+
+
+def test_findings_come_by_question_whatever_found_them() -> None:
+    long = [f"w{at}" for at in range(20)]
+    questions = [" ".join(long), "a b c d"]  # by a run alone, by share alone
+    table = nd.decontaminate([" ".join([*long[:6], "a b c e"])], questions, share=0.5, run=6)
+    assert table["question"].to_pylist() == [0, 1]
+    assert table["rule"].to_pylist() == ["run", "share"]
+
+
+def test_a_run_of_two_words_stands_since_it_has_no_feature_that_is_common() -> None:
+    questions = lay_out(["a b c d e", "x y z"], LeakRule(run=2))
+    search = Search(questions, 1, counts_documents=True)
+    findings = search.add(pa.array(["w a b w", "x y z", "x y z"], pa.large_string()))
+    assert leaks(findings, questions, search.having, 1.0).tolist() == [True, False, False]
+
+
+def test_what_stands_around_a_passage_and_the_parts_of_a_question_lose_nothing() -> None:
+    questions = lay_out(["so it is: one two three four five or not"], LeakRule(run=5))
+    texts_ = ["nothing", "Before this. One two three four five! After it."]
+    (finding,) = Search(questions, 1).add(pa.array(texts_, pa.large_string()))
+    assert finding.before + finding.text + finding.after == texts_[1]
+    question = "so it is: one two three four five or not"
+    parts = shared_parts(question, finding, questions)
+    assert "".join(part for _, part in parts) == question
+    assert [part for is_shared, part in parts if is_shared] == ["one two three four five"]
+
+
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 def test_passages_are_code_points_of_the_text_as_it_was_read(form: str) -> None:
     text = unicodedata.normalize(form, "Ön söz: çok güzel bir gün 中文字 ve sonra")
@@ -217,6 +260,7 @@ def test_passages_are_code_points_of_the_text_as_it_was_read(form: str) -> None:
         (0, None, "share is 0"),
         (1.5, None, "share is 1.5"),
         (None, 1, "run is 1"),
+        (None, 1 << 31, "run is 2147483648"),
         (None, 1 << 64, "run is 1"),
     ],
 )

@@ -210,3 +210,5 @@ def test_labels_that_do_not_fit_are_refused(
     (tmp_path / "twice.jsonl").write_text(text)
     with pytest.raises(UsageError, match=r"the same id, 'd0': .* with --id"):
         evaluated(tmp_path / "twice.jsonl", tmp_path / "labels.csv")
+    with pytest.raises(UsageError, match="there are no documents to evaluate"):
+        evaluated(write(tmp_path / "empty.jsonl", []), tmp_path / "labels.csv")

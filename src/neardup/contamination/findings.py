@@ -125,7 +125,7 @@ def leaks(findings: Sequence[Finding], questions: Questions, having: Rows, most:
     """Flags of the findings that still count without common features.
 
     By share: enough of the question's other features are there. By a run: not all of it is common.
-    A question of two words has no feature that was counted, and stands.
+    A question or a run of two words has no feature that was counted, and stands.
     """
     from neardup.kernels.contamination import BY_RUN, BY_SHARE
 
@@ -137,7 +137,8 @@ def leaks(findings: Sequence[Finding], questions: Questions, having: Rows, most:
             shared = _without(each.shared, common).size
             stand[row] = shared >= questions.rule.least_shared(own.size)
         if each.why & BY_RUN:
-            stand[row] |= _without(each.run_features, common).size > 0
+            runs = each.run_features
+            stand[row] |= not runs.size or _without(runs, common).size > 0
     return stand
 
 

@@ -74,7 +74,8 @@ def read_truth(path: str, names: Sequence[str]) -> Truth:
         names: The ids of the documents.
 
     Raises:
-        UsageError: If two documents have the same id, no label is about them, or it is not a table.
+        UsageError: If there are no documents, two have the same id, no label is about them, or it
+            is not a table.
         DataError, FileError: If it is another table, has a document in two clusters, or cannot be
             read.
     """
@@ -82,9 +83,11 @@ def read_truth(path: str, names: Sequence[str]) -> Truth:
     for row, name in enumerate(names):
         if rows.setdefault(name, row) != row:
             raise UsageError(
-                f"two documents have the same id, {name!r}: labels do not tell them apart; name "
-                "another field with --id, or take one out"
+                f"two documents have the same id, {name!r}: labels do not tell them apart; name"
+                " another field with --id, or take one out"
             )
+    if not names:
+        raise UsageError("there are no documents to evaluate: the input of --docs is empty")
     table = read_table(path)
     first = next(table, None)
     if first is None:
