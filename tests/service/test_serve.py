@@ -358,8 +358,8 @@ def test_a_request_that_offers_another_protocol_is_answered_in_this_one(
                 client.sendall(piece)
                 time.sleep(0.02)
             read_totals(client, 1)
-        client.sendall(data + data)
-        read_totals(client, 2)
+        client.sendall(data * 400)
+        read_totals(client, 400)
         client.sendall(b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n" + offer + b"\r\n")
         assert client.recv(1 << 16).startswith(b"HTTP/1.1 40")
 

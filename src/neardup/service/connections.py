@@ -69,7 +69,8 @@ class _Protocol(HttpToolsProtocol):
     deadlines: ClassVar[Deadlines]
     head_seconds: ClassVar[float]
     head: Wait | None = None
-    received = b""
+    data, again = b"", b""
+    """What the parser is given, and what a new one is given after it."""
     incomplete = 0
     """Bytes since the last head or piece of a body: the parser stores them without a limit."""
 
@@ -79,8 +80,11 @@ class _Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         self.incomplete += len(data)
-        self.received = data
-        super().data_received(data)
+        while data:
+            self.data, self.again = data, b""
+            super().data_received(data)
+            data = self.again
+        self.data = b""
         if self.incomplete > HEAD_BYTES:
             self._refuse(_LARGE)
 
@@ -103,15 +107,14 @@ class _Protocol(HttpToolsProtocol):
         return any(name == b"upgrade" for name, _ in self.headers)
 
     def handle_websocket_upgrade(self) -> None:
-        """Read the request again without the offer: the parser has left out its body."""
+        """Have the request read again without the offer: the parser has left out its body."""
         offered = sys.exception()
         assert isinstance(offered, httptools.HttpParserUpgrade)  # noqa: S101  # its handler calls
         method, version = self.scope["method"], self.scope["http_version"]
         head = [b"%s %s HTTP/%s" % (method.encode(), self.url, version.encode())]
         head += [b"%s: %s" % each for each in self.headers if each[0] != b"upgrade"]
         self.parser = httptools.HttpRequestParser(self)
-        self.received = b"\r\n".join([*head, b"", self.received[offered.args[0] :]])
-        super().data_received(self.received)
+        self.again = b"\r\n".join([*head, b"", self.data[offered.args[0] :]])
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_ended()
