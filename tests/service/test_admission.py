@@ -155,6 +155,7 @@ def test_the_guide_names_the_limits() -> None:
     guide, limits = (ROOT / "docs/guide/serve.md").read_text("utf8"), Limits()
     for row in (
         f"| a body or a line, an Arrow stream unpacked | {limits.body_bytes / 2**20:g} MiB |",
+        f"| the head of a request, or what frames its body | {limits.head_bytes >> 10} KiB;",
         f"| a text | {limits.text_characters:,} characters |",
         f"| an id | {limits.id_characters:,} characters |",
         f"| an object, or an array of up to {limits.batch_rows:,} |",

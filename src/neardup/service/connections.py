@@ -18,36 +18,32 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from neardup.service.deadlines import Deadlines, Wait
+    from neardup.service.settings import Limits
 
 __all__ = ["Server", "address_of", "http_server", "listening"]
 
 BACKLOG: Final = 2048
 KEEP_ALIVE_SECONDS: Final = 75
-HEAD_BYTES: Final = 1 << 16
-"""Bytes of a request's head, or of what frames its body, that are always accepted."""
 _REFUSAL: Final = "HTTP/1.1 {}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 _LATE: Final = _REFUSAL.format("408 Request Timeout").encode()
 _LARGE: Final = _REFUSAL.format("431 Request Header Fields Too Large").encode()
 
 
-def http_server(
-    application: Callable[..., Any], deadlines: Deadlines, head_seconds: float, drain_seconds: float
-) -> Server:
+def http_server(application: Callable[..., Any], deadlines: Deadlines, limits: Limits) -> Server:
     """A server of an ASGI application.
 
     Args:
         application: What it calls.
         deadlines: End heads that come too slowly.
-        head_seconds: Until a request's head is there.
-        drain_seconds: Until connections are cut when the server ends.
+        limits: Of heads, and until connections are cut when the server ends.
     """
-    limits = {"deadlines": deadlines, "head_seconds": head_seconds}
+    own = {"deadlines": deadlines, "limits": limits}
     config = uvicorn.Config(
         application,
-        http=type("Protocol", (_Protocol,), limits), ws="none", lifespan="off",
+        http=type("Protocol", (_Protocol,), own), ws="none", lifespan="off",
         log_config=None, access_log=False, server_header=False, proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=round(drain_seconds),
+        timeout_graceful_shutdown=round(limits.drain_seconds),
     )  # fmt: skip
     return Server(config)
 
@@ -67,7 +63,7 @@ class _Protocol(HttpToolsProtocol):
     """
 
     deadlines: ClassVar[Deadlines]
-    head_seconds: ClassVar[float]
+    limits: ClassVar[Limits]
     head: Wait | None = None
     data, again = b"", b""
     """What the parser is given, and what a new one is given after it."""
@@ -85,7 +81,7 @@ class _Protocol(HttpToolsProtocol):
             super().data_received(data)
             data = self.again
         self.data = b""
-        if self.incomplete > HEAD_BYTES:
+        if self.incomplete > self.limits.head_bytes:
             self._refuse(_LARGE)
 
     def on_message_begin(self) -> None:
@@ -121,7 +117,7 @@ class _Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def _head_begins(self) -> None:
-        self.head = self.deadlines.begin(self.head_seconds, lambda: self._refuse(_LATE))
+        self.head = self.deadlines.begin(self.limits.head_seconds, lambda: self._refuse(_LATE))
 
     def _head_ended(self) -> None:
         if self.head is not None:

@@ -127,7 +127,7 @@ class ReviewServer:
         async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
             await self._answered(deadlines, scope, receive, send)
 
-        server = http_server(application, deadlines, _LIMITS.head_seconds, _LIMITS.drain_seconds)
+        server = http_server(application, deadlines, _LIMITS)
 
         def end() -> None:
             server.force_exit = server.should_exit  # the second time

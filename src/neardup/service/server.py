@@ -79,7 +79,7 @@ async def _run(
     service = Service(index, settings, loop, has_keys=access.has_keys)
     limits, deadlines = settings.limits, Deadlines(loop)
     application = Application(service, access, deadlines)
-    server = http_server(application, deadlines, limits.head_seconds, limits.drain_seconds)
+    server = http_server(application, deadlines, limits)
     resp = RespServer(service, access)
     resp_ending: list[asyncio.Task[None]] = []
 

@@ -15,6 +15,7 @@ class Limits:
     Args:
         body_bytes: Of a body that is not streamed, of one line of a stream, and of an Arrow stream,
             unpacked.
+        head_bytes: Of a request's head, or of what frames its body; a few more may pass.
         text_characters: Of one document.
         id_characters: Of one id.
         batch_rows: Documents of one JSON array.
@@ -31,6 +32,7 @@ class Limits:
     """
 
     body_bytes: int = 16 << 20
+    head_bytes: int = 1 << 16
     text_characters: int = 4 << 20
     id_characters: int = 1024
     batch_rows: int = 10_000
