@@ -95,8 +95,8 @@ def plainly(block: bytes) -> tuple[list[Any], list[int], list[bool]] | None:
 
 
 def by_kernel(block: bytes) -> tuple[list[Any], list[int], list[bool]] | None:
-    result = JsonFields(OPTIONS).find(block)
-    if result is None:
+    (result,) = JsonFields(OPTIONS).find(block, 1 << 19)
+    if isinstance(result, bytes):
         return None
     columns = result.columns
     arrays = (columns.texts, columns.ids, columns.within, columns.numbers)

@@ -17,7 +17,7 @@ from neardup.documents.markup import warn_of_markup
 from neardup.errors import UsageError
 from neardup.features.hashes import expanded, find_hash, spread
 from neardup.features.rewrite import rewritten
-from neardup.features.text import BLOCK_BYTES, TextBlock, one_block, text_array, text_blocks
+from neardup.features.text import TextBlock, one_block, text_array, text_blocks
 from neardup.features.tokens import NO_TABLE, cutting, in_kernel, stop_table
 from neardup.fingerprinting.recipe import Recipe, recipe_of
 from neardup.runtime.threads import worker_count
@@ -39,8 +39,12 @@ __all__ = [
     "fingerprints",
 ]
 
-WAITING_BYTES: Final = 32 << 20
-"""Text that may wait for a thread: enough to keep all busy, little enough to stay small."""
+BLOCK_BYTES: Final = 4 << 20
+"""What a thread takes of a long text column: it waits for Python's lock several times a block."""
+_LEAST_BLOCK_BYTES: Final = 1 << 20
+
+LEAST_WAITING, MOST_WAITING = 32 << 20, 256 << 20
+"""Bytes of text that wait for a thread: two blocks for each keep all busy, within these limits."""
 
 KEPT_BYTES: Final = 1 << 18
 """The longest text whose working memory, some 300 bytes of address space a byte, serves others."""
@@ -233,7 +237,9 @@ def codes_of_texts(
     chunks = text_array(texts).chunks
     if see is not None:
         see(*chunks)
-    with Fingerprinter(recipe, workers) as fingerprinter:
+    share = sum(chunk.nbytes for chunk in chunks) // worker_count(workers)
+    block_bytes = min(max(share, _LEAST_BLOCK_BYTES), BLOCK_BYTES)
+    with Fingerprinter(recipe, workers, block_bytes=block_bytes) as fingerprinter:
         for chunk in chunks:
             fingerprinter.add(chunk)
             if progress:
@@ -261,6 +267,7 @@ class Fingerprinter:
         recipe: How.
         workers: Number of threads; by default all available processors.
         spool: Where the distinct feature hashes of every document go, if they are wanted.
+        block_bytes: About how much text a thread takes at a time.
 
     Example:
         >>> import pyarrow as pa
@@ -271,13 +278,17 @@ class Fingerprinter:
     """
 
     def __init__(
-        self, recipe: Recipe, workers: int | None = None, spool: Spool | None = None
-    ) -> None:
+        self, recipe: Recipe, workers: int | None = None, spool: Spool | None = None,
+        *, block_bytes: int = BLOCK_BYTES,
+    ) -> None:  # fmt: skip
         """Start no thread yet."""
         self._spool = spool
         self._recipe = recipe
-        self._pool = ThreadPoolExecutor(worker_count(workers))
-        self._works = _Works(recipe, spool is not None)
+        threads = worker_count(workers)
+        self._pool = ThreadPoolExecutor(threads)
+        self._block_bytes = block_bytes
+        self._most_waiting = min(max(LEAST_WAITING, 2 * threads * block_bytes), MOST_WAITING)
+        self._works = _Works(recipe, spool is not None, block_bytes)
         # Of the block queued last: done once its features have been taken. Each block waits for
         # the one before, so the spool has the documents' order; threads take blocks as they were
         # queued, so whoever is waited for is at work.
@@ -289,11 +300,11 @@ class Fingerprinter:
         self._waiting_bytes = 0
 
     def add(self, texts: pa.Array) -> None:
-        """Queue a large-string array; waits while more than WAITING_BYTES of text are queued."""
+        """Queue a large-string array; waits while much text is queued: see MOST_WAITING."""
         values = np.zeros((len(texts), self._recipe.words), np.uint64)
         counts = np.zeros(len(texts), np.int64)
-        for block in text_blocks(texts):
-            while self._waiting_bytes > WAITING_BYTES:
+        for block in text_blocks(texts, self._block_bytes):
+            while self._waiting_bytes > self._most_waiting:
                 self._wait_for_oldest()
             before, self._taken = self._taken, Future()
             work = self._pool.submit(self._work_on, block, values, counts, before, self._taken)
@@ -357,8 +368,9 @@ class Fingerprinter:
 class _Works:
     """Working memory of blocks: that of one block serves the next, in any number of threads."""
 
-    def __init__(self, recipe: Recipe, keep_features: bool) -> None:
+    def __init__(self, recipe: Recipe, keep_features: bool, block_bytes: int) -> None:
         self._recipe, self._keep_features = recipe, keep_features
+        self._room = block_bytes + KEPT_BYTES
         self._idle: list[tuple[int, Work]] = []
 
     @contextlib.contextmanager
@@ -374,7 +386,7 @@ class _Works:
             most, work = 0, None
         if work is None or most < longest:
             most = 1 << longest.bit_length()
-            work = _work_for(self._recipe, self._keep_features, most, BLOCK_BYTES + KEPT_BYTES)
+            work = _work_for(self._recipe, self._keep_features, most, self._room)
         yield work
         self._idle.append((most, work))
 

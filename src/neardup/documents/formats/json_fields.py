@@ -38,13 +38,13 @@ class JsonFields:
         self._options = options
         self._idle: list[_Finder] = []
 
-    def find(self, block: bytes) -> Fields | None:
-        """Find the fields of every record, or None where a complete parser is needed."""
+    def find(self, block: bytes, part_bytes: int) -> list[Fields | bytes]:
+        """Find the fields of lines in memory; see `find_in_file`."""
         finder = self._finder()
-        spans = finder.find(block)
+        stretches = finder.find_by_parts(block, 0, len(block), part_bytes)
         if len(block) <= _KEPT_BYTES:
             self._idle.append(finder)
-        return spans
+        return stretches
 
     def find_in_file(
         self, file: int, begin: int, end: int, part_bytes: int
@@ -55,7 +55,7 @@ class JsonFields:
             file: Descriptor.
             begin: The first byte of the stretch.
             end: The byte behind its last.
-            part_bytes: About how many bytes are looked at at once.
+            part_bytes: About how many bytes need a complete parser together if a line does.
 
         Returns:
             In order, fields of lines, and lines for which a complete parser is needed; None if the
@@ -96,26 +96,31 @@ class _Finder:
         """See JsonFields.find_in_file."""
         if self._buffer is None or len(self._buffer) < 2 * (end - begin):
             self._buffer = mmap.mmap(-1, 2 * (end - begin))
-        buffer, stretches = self._buffer, list[Fields | bytes]()
-        place = read_lines(file, begin, end, buffer)
-        if place is None:
-            return None
-        at, last = place
+        place = read_lines(file, begin, end, self._buffer)
+        return None if place is None else self.find_by_parts(self._buffer, *place, part_bytes)
+
+    def find_by_parts(
+        self, lines: bytes | mmap.mmap, at: int, last: int, part_bytes: int
+    ) -> list[Fields | bytes]:
+        """See JsonFields.find_in_file, for lines that are in memory from `at` to `last`."""
+        whole, stretches = memoryview(lines), list[Fields | bytes]()
+        # All at once first: every call waits for Python's lock, and few files have such lines.
+        if (fields := self.find(whole[at:last])) is not None:
+            return [fields]
         waiting: list[Fields] = []
         while at < last:
-            stop = buffer.find(b"\n", min(at + part_bytes, last) - 1, last) + 1 or last
-            block = memoryview(buffer)[at:stop]
-            fields = self.find(block)
+            stop = lines.find(b"\n", min(at + part_bytes, last) - 1, last) + 1 or last
+            fields = self.find(whole[at:stop])
             if fields is not None:
                 waiting.append(fields)
             else:
-                stretches += [*([joined_fields(waiting)] if waiting else []), bytes(block)]
+                stretches += [*([joined_fields(waiting)] if waiting else []), bytes(whole[at:stop])]
                 waiting = []
             at = stop
         return [*stretches, joined_fields(waiting)] if waiting else stretches
 
-    def find(self, block: bytes | memoryview) -> Fields | None:
-        """See JsonFields.find."""
+    def find(self, block: memoryview) -> Fields | None:
+        """The fields of every record, or None where a complete parser is needed."""
         from neardup.kernels.documents.json_lines import FieldRule, Records, find_marks, walk_marks
 
         if len(block) >= 2**31 or not is_utf8(block):
