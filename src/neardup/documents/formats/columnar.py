@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import numpy as np
@@ -31,9 +31,10 @@ from neardup.documents.ordering import is_date
 from neardup.documents.rejects import refuse
 from neardup.documents.source import Source, check_flags
 from neardup.errors import DataError, FileError, UsageError
+from neardup.runtime.threads import ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from contextlib import AbstractContextManager
 
     import numpy.typing as npt
@@ -47,6 +48,8 @@ __all__ = ["ColumnarSource", "TableReader"]
 
 _WRITE_BYTES: Final = 64 << 20
 _READ_BYTES: Final = 8 << 20
+_AHEAD_BYTES: Final = 128 << 20
+"""Rows in memory, at most, while threads make texts of them."""
 _FIX: Final = "fix the row or pass --on-error skip"
 
 
@@ -103,16 +106,17 @@ class ColumnarSource(Source):
         with self._reading() as file:
             self._check_columns(file.schema, options)
             columns = list(dict.fromkeys(top_column(file.schema, x) for x in options.fields))
-            for whole, share in file.parts(columns, options.batch_bytes):
-                part = _leaves(whole, options)
-                good = self._good_rows(part, options, rejects, done)
-                accepted.append(good)
-                rows = self.row_numbers(np.flatnonzero(good) + done)
-                done += len(good)
-                if rows.size:
-                    consumed = int(share * (self.nbytes or 0))
-                    yield _columns(_where(part, good), options).batch(rows, consumed - reported)
-                    reported = consumed
+            parts = file.parts(columns, options.batch_bytes)
+            with closing(_in_columns(parts, options)) as results:
+                for part, good, texts, share in results:
+                    self._refuse_others(part, good, options, rejects, done)
+                    accepted.append(good)
+                    rows = self.row_numbers(np.flatnonzero(good) + done)
+                    done += len(good)
+                    if rows.size:
+                        consumed = int(share * (self.nbytes or 0))
+                        yield texts.batch(rows, consumed - reported)
+                        reported = consumed
         self._accepted = np.concatenate(accepted)
         self._input.check_unchanged()
 
@@ -207,26 +211,51 @@ class ColumnarSource(Source):
                 return text_like(pa.Table.from_batches([part]))
         return None
 
-    def _good_rows(
-        self, part: pa.RecordBatch, options: ReadOptions, rejects: Rejects | None, done: int
-    ) -> npt.NDArray[np.bool_]:
-        good = np.ones(len(part), np.bool_)
-        for name in _required(options):
-            good &= _usable(part.column(name))
-        if options.within is not None:
-            column = part.column(options.within)
-            good &= _usable(column) | ~_valid(column)
-        if options.order is not None and options.dates:
-            good &= ~options.order.of_column(part.column(options.order.field))[1]
+    def _refuse_others(
+        self, part: pa.RecordBatch, good: npt.NDArray[np.bool_], options: ReadOptions,
+        rejects: Rejects | None, done: int,
+    ) -> None:  # fmt: skip
+        """Refuse the rows of a part that are not good, in their order; `done` rows are before."""
+        if good.all():
+            return
         lengths = _lengths(part, options)
-        fits = lengths <= options.record_bytes
-        for i in np.flatnonzero(~(good & fits)).tolist():
+        for i in np.flatnonzero(~good).tolist():
             bad, record = too_long(int(lengths[i]), options.record_bytes), b""
-            if fits[i]:
+            if lengths[i] <= options.record_bytes:
                 bad, record = _explain(part.slice(i, 1), options)
             row = int(self.row_numbers(np.array([done + i]))[0])
             refuse(self.name, row, bad, record, options, rejects)
-        return good & fits
+
+
+def _in_columns(
+    parts: Iterator[tuple[pa.RecordBatch, float]], options: ReadOptions
+) -> Generator[tuple[pa.RecordBatch, npt.NDArray[np.bool_], Columns, float]]:
+    """Parts with which of their rows are good, and the columns of these; made in threads."""
+
+    def convert(
+        task: tuple[pa.RecordBatch, float],
+    ) -> tuple[pa.RecordBatch, npt.NDArray[np.bool_], Columns, float]:
+        part, share = _leaves(task[0], options), task[1]
+        good = _good_rows(part, options)
+        return part, good, _columns(_where(part, good) or [part.slice(0, 0)], options), share
+
+    if options.workers == 1:
+        return (convert(task) for task in parts)
+    most = min(options.workers * _READ_BYTES, _AHEAD_BYTES)
+    return ahead(options.workers, convert, parts, lambda task: int(task[0].nbytes), most)
+
+
+def _good_rows(part: pa.RecordBatch, options: ReadOptions) -> npt.NDArray[np.bool_]:
+    """Which rows have a text that can be read, and all else that the options need."""
+    good = _lengths(part, options) <= options.record_bytes
+    for name in _required(options):
+        good &= _usable(part.column(name))
+    if options.within is not None:
+        column = part.column(options.within)
+        good &= _usable(column) | ~_valid(column)
+    if options.order is not None and options.dates:
+        good &= ~options.order.of_column(part.column(options.order.field))[1]
+    return good
 
 
 def _leaves(part: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
