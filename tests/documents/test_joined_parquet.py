@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neardup.documents import OutputSet, ReadOptions, open_sources, write_outputs
-from neardup.documents.formats import columnar
+from neardup.documents import OutputSet, ReadOptions, Rejects, open_sources, write_outputs
+from neardup.documents.formats import columnar, parquet
 from neardup.documents.formats.joined_parquet import JoinedParquet
 from neardup.errors import DataError, FileError
 
@@ -126,7 +126,7 @@ def test_kept_rows_are_those_of_the_inputs_with_any_number_of_threads(
     for path, table in zip(paths, some, strict=True):
         pq.write_table(table, path, compression=codec, row_group_size=data.draw(st.integers(1, 9)))
     keeps = [np.array(data.draw(flags(len(table))), np.bool_) for table in some]
-    files = [kept_file(paths, keeps, folder, workers, nbytes) for workers in (1, 3)]
+    files = [kept_file(paths, keeps, folder, workers, nbytes) for workers in (1, 4)]
     assert files[0] == files[1]
     result = pq.read_table(pa.BufferReader(files[0]))
     assert result.schema.equals(pq.read_schema(paths[0]), check_metadata=True)
@@ -151,9 +151,45 @@ def kept_file(
     with pytest.MonkeyPatch.context() as patch, OutputSet() as outputs:
         patch.setattr(columnar, "_WRITE_BYTES", nbytes)
         patch.setattr(columnar, "_READ_BYTES", nbytes)
+        patch.setattr(parquet, "_RUN_BYTES", nbytes // 4)
+        patch.setattr(parquet, "_DECODED_BYTES", nbytes // 2)
         write_outputs(read(paths), keeps, out, outputs, None, workers)
         outputs.commit()
     return Path(out).read_bytes()
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_row_groups_that_threads_decode_are_read_as_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: bool
+) -> None:
+    """Batches, what is refused, and where damage ends the reading."""
+    path = tmp_path / "in.parquet"
+    texts = [None if i % 90 == 7 else f"text {i} " * (i % 9) for i in range(600)]
+    pq.write_table(
+        pa.table({"text": texts, "id": range(600)}), path, row_group_size=50,
+        write_page_checksum=True, compression="none", use_dictionary=False,
+    )  # fmt: skip
+    if damaged:
+        content = bytearray(path.read_bytes())
+        content[content.index(b"text 440 ") + 2] ^= 1
+        path.write_bytes(content)
+    monkeypatch.setattr(parquet, "_RUN_BYTES", 3000)
+    monkeypatch.setattr(parquet, "_DECODED_BYTES", 800)
+    seen = []
+    for workers in (1, 4, 16):
+        rejects, rows, error = Rejects(), list[Any](), ""
+        options = ReadOptions(id="id", skip_errors=True, batch_bytes=600, workers=workers)
+        (source,) = open_sources([str(path)])
+        try:
+            for batch in source.batches(options, rejects):
+                rows.append((batch.rows.tolist(), batch.texts.to_pylist(), batch.ids.to_pylist()))
+        except DataError as failure:
+            error = str(failure)
+        seen.append((rows, rejects.count, error))
+    assert seen[0] == seen[1] == seen[2]
+    assert len(seen[0][0]) > 20
+    assert ("not a readable Parquet file" in seen[0][2]) is damaged
+    assert seen[0][1] == (5 if damaged else 7)
 
 
 def read(paths: list[str]) -> list[Any]:

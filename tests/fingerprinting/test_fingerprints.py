@@ -152,6 +152,18 @@ def test_any_number_of_workers_gives_the_same_fingerprints(workers: int) -> None
     assert np.array_equal(nd.fingerprints(documents, workers=workers), expected)
 
 
+@pytest.mark.parametrize("nbytes", [1, 50, 1 << 30])
+def test_blocks_of_any_size_give_the_same_fingerprints(
+    monkeypatch: pytest.MonkeyPatch, nbytes: int
+) -> None:
+    documents = ["", "one two three", "你好 " * 9, "four", "x " * 50]
+    expected = [nd.fingerprint(document) or 0 for document in documents]
+    monkeypatch.setattr("neardup.fingerprinting.fingerprints._LEAST_BLOCK_BYTES", nbytes)
+    monkeypatch.setattr("neardup.fingerprinting.fingerprints.BLOCK_BYTES", nbytes)
+    found = np.ma.getdata(nd.fingerprints(documents, workers=3))
+    assert found[:, 0].tolist() == expected
+
+
 @needs_jit
 @pytest.mark.parametrize("piece", ["word ", "你好", "a\u0301", "x", "\u0301", "é, "])
 def test_one_line_of_many_megabytes(piece: str) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "AbandonedError",
     "abandonable",
     "ahead",
+    "chain_ahead",
     "in_threads",
     "read_ahead",
     "stop_if_abandoned",
@@ -206,6 +207,49 @@ def _abandoning(pool: ThreadPoolExecutor) -> Iterator[threading.Event]:
         abandoned.set()
         pool.shutdown(wait=False, cancel_futures=True)
         raise
+
+
+def chain_ahead(
+    threads: int, parts: Iterable[Iterator[T]], size: Callable[[T], int], most: int
+) -> Generator[T, None, None]:
+    """The items of some iterators, one iterator after the other, each read ahead in a thread.
+
+    Args:
+        threads: That many iterators are read at once.
+        parts: The iterators; taken in the thread that takes the items.
+        size: Of an item.
+        most: An iterator whose items ahead have this size waits.
+
+    Example:
+        >>> list(chain_ahead(2, map(iter, ["ab", "", "c"]), len, 1))
+        ['a', 'b', 'c']
+    """
+
+    def some(items: Iterator[T]) -> tuple[list[T], Iterator[T] | None, Exception | None]:
+        taken, taken_size = list[T](), 0
+        try:
+            for item in items:
+                taken.append(item)
+                taken_size += size(item)
+                if taken_size >= most:
+                    return taken, items, None
+        except Exception as error:  # noqa: BLE001 - raised below, after the items before it
+            return taken, None, error
+        return taken, None, None
+
+    todo, running = iter(parts), deque[Future[Any]]()
+    with ThreadPoolExecutor(threads) as pool, _abandoning(pool):
+        while True:
+            while len(running) < threads and (part := next(todo, None)) is not None:
+                running.append(pool.submit(some, part))
+            if not running:
+                return
+            items, rest, error = running.popleft().result()
+            if rest is not None:
+                running.appendleft(pool.submit(some, rest))
+            yield from items
+            if error is not None:
+                raise error
 
 
 def read_ahead(items: Iterator[T]) -> Iterator[T]:

@@ -79,7 +79,10 @@ class _Reader:
         self.schema = self._open(None).schema
 
     def parts(
-        self, columns: list[str] | None, nbytes: int
+        self,
+        columns: list[str] | None,
+        nbytes: int,
+        workers: int = 1,  # noqa: ARG002
     ) -> Iterator[tuple[pa.RecordBatch, float]]:
         self._file.seek(0)
         fields = None if columns is None else [self.schema.get_field_index(x) for x in columns]

@@ -63,11 +63,12 @@ class TableReader(Protocol):
         """The compression of an output of these rows."""
 
     def parts(
-        self, columns: list[str] | None, nbytes: int
+        self, columns: list[str] | None, nbytes: int, workers: int = 1
     ) -> Iterator[tuple[pa.RecordBatch, float]]:
         """Read all rows in order, of some columns or of all, in parts of about `nbytes`.
 
-        Each comes with the share of the file, up to 1, that has been read with it.
+        Each comes with the share of the file, up to 1, that has been read with it. With several
+        workers, threads may decode rows ahead.
         """
 
 
@@ -106,7 +107,7 @@ class ColumnarSource(Source):
         with self._reading() as file:
             self._check_columns(file.schema, options)
             columns = list(dict.fromkeys(top_column(file.schema, x) for x in options.fields))
-            parts = file.parts(columns, options.batch_bytes)
+            parts = file.parts(columns, options.batch_bytes, options.workers)
             with closing(_in_columns(parts, options)) as results:
                 for part, good, texts, share in results:
                     self._refuse_others(part, good, options, rejects, done)
@@ -148,7 +149,7 @@ class ColumnarSource(Source):
             done = 0
             waiting: list[pa.RecordBatch] = []
             size = 0
-            for part, share in file.parts(None, _READ_BYTES):
+            for part, share in file.parts(None, _READ_BYTES, self.workers):
                 self.went_to(int(share * (self.nbytes or 0)))
                 chosen = _where(part, kept[done : done + len(part)])
                 done += len(part)

@@ -120,7 +120,10 @@ class _Reader:
         self.schema = table.schema
 
     def parts(
-        self, columns: list[str] | None, nbytes: int
+        self,
+        columns: list[str] | None,
+        nbytes: int,
+        workers: int = 1,  # noqa: ARG002
     ) -> Iterator[tuple[pa.RecordBatch, float]]:
         table = self._table if columns is None else self._table.select(columns)
         rows = max(len(table) * nbytes // max(table.nbytes, 1), 1)

@@ -15,10 +15,10 @@ from neardup.documents.formats.columnar import ColumnarSource
 from neardup.documents.formats.joined_parquet import JoinedParquet
 from neardup.runtime.arrays import check_arrow
 from neardup.runtime.storage.open_parquet import open_parquet
-from neardup.runtime.threads import ahead
+from neardup.runtime.threads import ahead, chain_ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -34,6 +34,12 @@ page of a few bytes can name one long value a million times."""
 
 _AHEAD_BYTES: Final = 256 << 20
 """Rows in memory, while threads encode them."""
+
+_RUN_BYTES: Final = 32 << 20
+"""What the row groups have that one thread decodes one after the other, at least."""
+_RUNS_AT_ONCE: Final = 4
+_DECODED_BYTES: Final = 64 << 20
+"""Rows of such a run in memory, at most, while threads decode the next ones."""
 
 
 class ParquetSource(ColumnarSource):
@@ -96,17 +102,34 @@ class _Reader:
         return "none" if codec == "UNCOMPRESSED" else codec.lower()
 
     def parts(
-        self, columns: list[str] | None, nbytes: int
+        self, columns: list[str] | None, nbytes: int, workers: int = 1
     ) -> Iterator[tuple[pa.RecordBatch, float]]:
         chunks = self._chunks(self.schema.names if columns is None else columns)
         done, total = 0, max(self._file.metadata.num_rows, 1)
-        unpacked = sum(chunk.total_uncompressed_size for group in chunks for _, chunk in group)
-        size = int(min(max(nbytes * total // max(unpacked, 1), 1), 1 << 20))
+        unpacked = [sum(chunk.total_uncompressed_size for _, chunk in group) for group in chunks]
+        size = int(min(max(nbytes * total // max(sum(unpacked), 1), 1), 1 << 20))
         size = max(1, min(size, _UNPACKED_BYTES // self._widest(chunks, size)))
-        for part in self._file.iter_batches(size, columns=columns):
+        runs = _runs_of(unpacked)  # the same parts for any number of threads
+        pieces = (self._batches(size, columns, run) for run in runs)
+        threads = min(workers // 2, _RUNS_AT_ONCE, len(runs))
+        if threads < 2 or isinstance(self._raw, pa.PythonFile):  # which one thread reads at a time
+            batches: Generator[pa.RecordBatch] = (part for piece in pieces for part in piece)
+        else:
+            # Arrow decodes a column in one thread, and most of a file is in one column.
+            batches = chain_ahead(threads, pieces, attrgetter("nbytes"), _DECODED_BYTES)
+        with closing(batches):
+            for part in batches:
+                done += len(part)
+                yield part, done / total
+
+    def _batches(
+        self, size: int, columns: list[str] | None, groups: list[int]
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of row groups, which another thread may read as well."""
+        file = open_parquet(self._raw, self._file.metadata)
+        for part in file.iter_batches(size, groups, columns=columns):
             check_arrow(part)
-            done += len(part)
-            yield part, done / total
+            yield part
 
     def _chunks(self, columns: list[str]) -> list[list[tuple[str, Any]]]:
         """The chunks of some columns, by row group: paths of the schema, entries of the footer.
@@ -145,6 +168,23 @@ class _Reader:
                 longest = map(_longest_value, [] if first is None else first.columns)
                 widest = max(widest, sum(longest))
         return widest
+
+
+def _runs_of(sizes: Sequence[int]) -> list[list[int]]:
+    """Row groups that are decoded together, from the bytes of each.
+
+    Example:
+        >>> _runs_of([1 << 24, 1 << 24, 1 << 30, 1])
+        [[0, 1], [2], [3]]
+    """
+    runs, nbytes = list[list[int]]([[]]), 0
+    for group, size in enumerate(sizes):
+        if nbytes >= _RUN_BYTES:
+            runs.append([])
+            nbytes = 0
+        runs[-1].append(group)
+        nbytes += size
+    return runs
 
 
 def _longest_value(column: pa.Array) -> int:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 __all__ = ["open_parquet"]
 
 
-def open_parquet(source: Any) -> pq.ParquetFile:
+def open_parquet(source: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
     """A Parquet file whose column chunks are checked and read on demand.
 
     Arrow would rather fetch all that is wanted ahead, and hold it until the file is closed: as much
@@ -18,7 +18,10 @@ def open_parquet(source: Any) -> pq.ParquetFile:
 
     Args:
         source: A path, or an open file of Arrow.
+        metadata: Of the file, if it has been read.
     """
     import pyarrow.parquet as pq
 
-    return pq.ParquetFile(source, page_checksum_verification=True, pre_buffer=False)
+    return pq.ParquetFile(
+        source, metadata=metadata, page_checksum_verification=True, pre_buffer=False
+    )
