@@ -19,6 +19,7 @@ from neardup.documents.files.problems import (
     missing_field,
 )
 from neardup.documents.formats.csv_lines import (
+    BLOCK_BYTES,
     PART_BYTES,
     CsvFields,
     CsvLines,
@@ -108,20 +109,35 @@ class CsvSource(TextSource):
         A part ends with the record at the end of a block of lines, whether the kernel finds the
         records or not, which depends on what this process has parsed before.
         """
-        fields, nbytes = records.fields(self.delimiter), min(options.batch_bytes, PART_BYTES)
+        fields, nbytes = records.fields(self.delimiter), min(options.batch_bytes, BLOCK_BYTES)
         while (block := lines.block(nbytes)) or lines.is_long:
-            end, part = lines.offset + max(1, len(block)), list[tuple[int, Fields]]()
-            stretch = None
-            if CsvSource.plainly_parsed > _KERNEL_PAYS and len(block) <= options.record_bytes:
-                stretch = fields.find(block)
-            if stretch is None:
-                CsvSource.plainly_parsed += len(block)
-            else:
-                part.append((lines.number + 1, stretch))
-                lines.skip(int(stretch.lengths.sum()), stretch.lines)
-            if lines.offset < end:
-                part.append((lines.number + 1, records.read(lines, end - lines.offset)))
-            yield part
+            pays = CsvSource.plainly_parsed > _KERNEL_PAYS and len(block) <= options.record_bytes
+            yield list(self._stretches(block, lines, records, fields if pays else None))
+
+    @staticmethod
+    def _stretches(
+        block: bytes, lines: CsvLines, records: _Records, fields: CsvFields | None
+    ) -> Iterator[tuple[int, Fields]]:
+        """The records of the next lines, `block`, and the rest of the last one.
+
+        All at once if the kernel, `fields`, finds them. Else it is asked for PART_BYTES at a time,
+        and what it refuses is parsed one by one.
+        """
+        begin = lines.offset
+        end = begin + max(1, len(block))
+        for size in (max(len(block), PART_BYTES), PART_BYTES):
+            while lines.offset < end:
+                first, at = lines.number + 1, lines.offset - begin
+                stop = block.find(b"\n", at + size - 1) + 1 or len(block)
+                found = None if fields is None or at == len(block) else fields.find(block[at:stop])
+                if found is not None:
+                    lines.skip(int(found.lengths.sum()), found.lines)
+                    yield first, found
+                elif size == PART_BYTES:
+                    CsvSource.plainly_parsed += stop - at
+                    yield first, records.read(lines, max(1, stop - at))
+                else:
+                    break
 
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
         """See Source.rows."""

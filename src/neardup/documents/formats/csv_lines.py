@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from neardup.documents.batch import ReadOptions
     from neardup.documents.files.compression import ByteReader, LongLine
 
-__all__ = ["PART_BYTES", "CsvFields", "CsvLines", "separator_line", "sniffed_delimiter"]
+__all__ = [
+    "BLOCK_BYTES",
+    "PART_BYTES",
+    "CsvFields",
+    "CsvLines",
+    "separator_line",
+    "sniffed_delimiter",
+]
 
 _CANDIDATES: Final = ",;\t|"
 _LINES: Final = 6
@@ -140,7 +147,10 @@ class CsvFields:
         return text_array(values, offsets)
 
 
-PART_BYTES: Final = 1 << 19  # what is parsed at a time stays in the cache
+BLOCK_BYTES: Final = 4 << 20
+"""What the kernel takes at a time, as every call waits for Python's lock."""
+PART_BYTES: Final = 1 << 19
+"""What it takes of a block that it refused, so that csv.reader need not parse all of it."""
 _JOINED_LINES: Final = 1 << 16
 """Lines above which a record, as after an open quote, stores them joined."""
 
