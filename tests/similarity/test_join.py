@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -493,16 +494,41 @@ def test_many_documents_in_threads_are_matched_as_by_one(similarity: float) -> N
         assert len(steps) > 1
 
 
+def test_threads_that_are_slower_than_one_are_tried_again_from_time_to_time() -> None:
+    sets = feature_sets([{1, 2, 3}] * 40)
+    run = module._Run(sets, np.arange(40), Match(0.8), 16)  # noqa: SLF001
+    documents, keys = run._keys_and_sketches(np.arange(40))  # noqa: SLF001
+    arrays = run._sets, run._condition, run._index, [module.KeyIndex(40, 1, None)]  # noqa: SLF001
+    ways: list[str] = []
+
+    def step(name: str, seconds: float) -> float:
+        ways.append(name)
+        time.sleep(seconds)
+        return seconds
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(greedy, "AGAIN", 1)
+        patch.setattr(greedy, "LONGEST_AGAIN", 4)
+        with greedy.GreedySteps(*arrays, run._scratch, 16) as steps:  # noqa: SLF001
+            patch.setattr(steps, "_step", lambda *_: step("one", 0.002))
+            patch.setattr(steps, "_step_in_threads", lambda *_: step("threads", 0.02))
+            for _ in range(16):
+                steps.match(documents, keys, run.walk, 0.0, np.zeros(1, np.uint8))
+    runs = [(way, len(list(each))) for way, each in itertools.groupby(ways)]
+    assert [count for way, count in runs if way == "one"] == [1, 2, 4, 4, 1]
+    assert {count for way, count in runs if way == "threads"} == {1}
+
+
 def test_one_long_choice_of_keys_does_not_end_steps_in_threads() -> None:
     """A busy machine makes one measure in many long: those before it weigh more."""
     sets = feature_sets([{1, 2, 3}] * 40)
     run = module._Run(sets, np.arange(40), Match(0.8), 16)  # noqa: SLF001
     documents, keys = run._keys_and_sketches(np.arange(40))  # noqa: SLF001
-    run.walk.match[1:] = 0  # all but one are dropped, so threads pay
+    fresh = [module.KeyIndex(40, 1, None)]
     ways: list[str] = []
     with (
         greedy.GreedySteps(
-            run._sets, run._condition, run._index, run._scratch, 16  # noqa: SLF001
+            run._sets, run._condition, run._index, fresh, run._scratch, 16  # noqa: SLF001
         ) as steps,
         pytest.MonkeyPatch.context() as patch,
     ):  # fmt: skip

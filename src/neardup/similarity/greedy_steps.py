@@ -2,16 +2,19 @@
 
 A document is dropped only for one that was kept before it. So all documents of a step can be looked
 up at once among those kept before the step, which do not change during it. A match found there is
-the right one: all others of the step have a lower priority. Those that match nothing there are then
-matched one after the other, as without threads.
+the right one: all others of the step have a lower priority. The rest are matched
+with each other, group by group, in indexes of the step's own: documents of different groups share
+no key. Those kept then go to the index of all, range by range of its table.
 
-The length of a step, and whether threads look it up first, changes no result. So both follow
-earlier steps: threads pay where many documents are dropped, since all others are looked up twice,
-and where the threads that choose keys would wait for the one that matches.
+The length of a step, and whether threads do it, changes no result. So both follow the time that
+earlier steps took. Threads do up to three times the work and have to be woken, so they pay where it
+takes long to look documents up, and the threads that choose keys would wait for the one that
+matches.
 """
 
 from __future__ import annotations
 
+import itertools
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from neardup.kernels.similarity.join_arguments import Condition, Keys, Sets, Walk
-    from neardup.similarity.key_index import KeyIndex
+    from neardup.similarity.key_index import Arena, KeyIndex
 
 __all__ = ["GreedySteps", "Scratch"]
 
@@ -35,6 +38,20 @@ LEAST_SECONDS, MOST_SECONDS = 0.002, 0.008
 SLICES_A_THREAD: Final = 4
 """The parts of a step for each thread: several, as some documents take longer than others."""
 
+MOST_AT_ONCE: Final = 4
+"""The most threads that match the documents of a step with each other: these are few."""
+
+MARKS_A_KEY: Final = 16
+"""Bits of the marks for each key: one key in this number seems by chance to be in two documents."""
+
+WORK_IN_THREADS, REST = 1.5, 0.4
+"""The work of a step in all threads together, and the part of it that one thread does alone, each
+relative to the work of the step in one thread; a guess until threads are tried."""
+
+AGAIN, LONGEST_AGAIN = 4, 64
+"""Steps in one thread after which several are tried again, each time twice as many up to a limit:
+the first steps are short, and later ones may differ."""
+
 MOST_OF_ALONE: Final = 0.85
 """The share of its time in one thread that a step may take in several."""
 
@@ -43,33 +60,59 @@ PAST: Final = 0.75
 
 
 class Scratch:
-    """Working memory of the threads that look up, a walk for each, made at first use.
+    """Working memory of the threads, a walk for each, made at first use.
 
     Args:
+        walk: Whose place and scratch the first thread has.
         count: How many threads.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, walk: Walk, count: int) -> None:
         """Note the number of threads; nothing is allocated yet."""
-        self._count = count
-        self._scratch: list[Any] = []
+        self._walk, self._count = walk, count
+        self._others: list[Any] = []
 
     def walks(self, walk: Walk, index: KeyIndex) -> list[Walk]:
         """A walk for each thread, which only looks up and shares the results of `walk`."""
-        if not self._scratch:
-            self._scratch = [
+        if not self._others:
+            self._others = [
                 {
                     "seen": np.zeros_like(walk.seen),
                     "found": np.empty_like(walk.found),
                     "queue": np.empty_like(walk.queue),
                     "members": np.empty_like(walk.members),
                 }
-                for _ in range(self._count)
+                for _ in range(self._count - 1)
             ]
-        return [
-            walk._replace(keeps=False, place=index.place(thread), **each)
-            for thread, each in enumerate(self._scratch)
+        looking = walk._replace(keeps=False)
+        return [looking] + [
+            looking._replace(place=index.place(thread), **each)
+            for thread, each in enumerate(self._others, 1)
         ]
+
+
+class _Taken:
+    """What steps took a feature, one way, the later ones weighing more."""
+
+    def __init__(self) -> None:
+        """Begin without a step."""
+        self._clock = self._work = self._features = 0.0
+
+    def add(self, clock: float, work: float, features: int) -> None:
+        """Add a step: its seconds, and the processor seconds of all threads."""
+        self._clock = PAST * self._clock + clock
+        self._work = PAST * self._work + work
+        self._features = PAST * self._features + features
+
+    @property
+    def clock(self) -> float:
+        """Seconds a feature."""
+        return self._clock / max(1.0, self._features)
+
+    @property
+    def work(self) -> float:
+        """Processor seconds a feature."""
+        return self._work / max(1.0, self._features)
 
 
 class GreedySteps:
@@ -79,18 +122,22 @@ class GreedySteps:
         sets: The documents.
         condition: When two match.
         index: The index of the documents kept before; written.
+        fresh: Empty indexes for the documents of a step, one for each thread that matches these
+            with each other.
         scratch: Working memory for `workers` threads.
         workers: Threads that look up at once, while this one waits for them.
     """
 
     def __init__(
-        self, sets: Sets, condition: Condition, index: KeyIndex, scratch: Scratch, workers: int
-    ) -> None:
+        self, sets: Sets, condition: Condition, index: KeyIndex, fresh: list[KeyIndex],
+        scratch: Scratch, workers: int,
+    ) -> None:  # fmt: skip
         """Begin with short steps, in one thread."""
-        self._sets, self._condition, self._index = sets, condition, index
+        self._sets, self._condition, self._index, self._fresh = sets, condition, index, fresh
         self._scratch, self._workers = scratch, workers
         self._features, self._in_threads = FIRST_STEP, False
-        self._alone = self._choosing = self._dropped = self._matched = 0.0
+        self._alone, self._together, self._choosing = _Taken(), _Taken(), _Taken()
+        self._again, self._since = AGAIN, AGAIN
         self._pool = ThreadPoolExecutor(workers)
 
     def __enter__(self) -> Self:
@@ -119,35 +166,33 @@ class GreedySteps:
             part = keys._replace(offsets=keys.offsets[first : last + 1])
             in_threads = self._in_threads and last - first >= self._workers
             step = self._step_in_threads if in_threads else self._step
-            seconds = step(some := documents[first:last], part, walk, stop)
-            share = (passed[last] - passed[first]) / max(1, passed[-1])
-            dropped = np.count_nonzero(walk.match[some] != some)
-            self._dropped = PAST * self._dropped + dropped
-            self._matched = PAST * self._matched + some.size
-            work = self._work_in_threads if in_threads else 1.0
-            self._alone = PAST * self._alone + seconds / work
-            self._choosing = PAST * self._choosing + choosing * share
+            start, features = time.perf_counter(), int(passed[last] - passed[first])
+            seconds = step(documents[first:last], part, walk, stop)
+            # The clock of threads has the time until they are awake; that of one, other programs.
+            clock = time.perf_counter() - start if in_threads else seconds
+            self._since = 0 if in_threads else self._since + 1
+            (self._together if in_threads else self._alone).add(clock, seconds, features)
+            share = choosing * features / max(1, int(passed[-1]))
+            self._choosing.add(share, share, features)
             self._adapt(seconds, last == documents.size)
             first = last
 
     def _adapt(self, seconds: float, cut: bool) -> None:
         """Plan the next step by the time of earlier ones; `cut`: the last may have been short."""
-        threads, alone, choosing = self._workers, self._alone, self._choosing
-        work = self._work_in_threads
+        threads, choosing = self._workers, self._choosing.work
+        clock, work = self._together.clock, self._together.work
+        alone = self._alone.work
+        if self._since >= self._again:
+            clock, work = alone / threads + alone * REST, alone * WORK_IN_THREADS
         time_alone = max(alone, (alone + choosing) / threads)
-        time_in_threads = max(
-            alone / threads + alone * (work - 1), (alone * work + choosing) / threads
-        )
+        time_in_threads = max(clock, (work + choosing) / threads)
         self._in_threads = threads > 1 and time_in_threads < MOST_OF_ALONE * time_alone
+        if self._since == 0 and not self._in_threads:
+            self._again = min(2 * self._again, LONGEST_AGAIN)
         if threads > 1 and seconds > threads * MOST_SECONDS:
             self._features = max(1, self._features // 2)
         elif seconds < threads * LEAST_SECONDS and not cut:
             self._features *= 2
-
-    @property
-    def _work_in_threads(self) -> float:
-        """The work of a step in threads, relative to one thread: what stays is looked up twice."""
-        return 2.0 - self._dropped / max(1.0, self._matched)
 
     def _step(self, documents: Any, keys: Keys, walk: Walk, stop: Any) -> float:
         """Match the documents of a step one after the other; returns processor seconds."""
@@ -159,8 +204,68 @@ class GreedySteps:
         return time.thread_time() - start
 
     def _step_in_threads(self, documents: Any, keys: Keys, walk: Walk, stop: Any) -> float:
-        """Look the documents of a step up in threads first; returns processor seconds of all."""
-        return self._look_up(documents, keys, walk, stop) + self._step(documents, keys, walk, stop)
+        """Match the documents of a step in threads; returns processor seconds of all of them."""
+        seconds = self._look_up(documents, keys, walk, stop)
+        seconds += self._match_with_each_other(documents, keys, walk, stop)
+        return seconds + self._insert(documents, keys, walk)
+
+    def _match_with_each_other(self, documents: Any, keys: Keys, walk: Walk, stop: Any) -> float:
+        """Match those of the documents that are left, in threads; returns seconds of all."""
+        from neardup.kernels.similarity.greedy_step import shared_keys
+        from neardup.kernels.similarity.match_documents import match_greedy
+
+        start = time.thread_time()
+        count, groups = int(keys.offsets[-1] - keys.offsets[0]), np.arange(documents.size)
+        marks = np.zeros((1 << (MARKS_A_KEY * count // 64).bit_length(), 2), np.uint64)
+        groups = groups.astype(np.uint32)
+        values, before, offsets = shared_keys(documents, keys, walk.match, marks, groups)
+        counts = np.diff(offsets)
+        thread_of = _in_equal_parts(groups, counts, len(self._fresh))
+        thread_of_key = np.repeat(thread_of, counts)
+
+        def run(own: Walk, fresh: KeyIndex, thread: int) -> tuple[float, int]:
+            start, verified, of_thread = time.thread_time(), fresh.verified, thread_of_key == thread
+            ends = np.append(0, np.cumsum(counts * (thread_of == thread)))
+            some = keys._replace(keys=values[of_thread], before=before[of_thread], offsets=ends)
+            fresh.clear()
+            fresh.make_room(some.keys, lambda: some.keys.size)
+            arguments = documents, self._sets, self._condition, some, fresh.postings
+            match_greedy(*arguments, own._replace(keeps=True, place=0), stop)
+            return time.thread_time() - start, fresh.verified - verified
+
+        # No key is in two groups: a thread with whole groups decides as one with all would.
+        tasks = zip(
+            self._scratch.walks(walk, self._index), self._fresh, itertools.count(), strict=False
+        )
+        running = [self._pool.submit(run, *task) for task in tasks]
+        seconds = time.thread_time() - start
+        done = [each.result() for each in running]
+        self._index.add_verified(sum(verified for _, verified in done))
+        return seconds + sum(seconds for seconds, _ in done)
+
+    def _insert(self, documents: Any, keys: Keys, walk: Walk) -> float:
+        """Put those of the documents that are kept into the index, in threads; returns seconds."""
+        from neardup.kernels.similarity.greedy_step import insert_kept
+        from neardup.kernels.similarity.postings import RANGES
+
+        numbers, first, last = iter(range(RANGES)), int(keys.offsets[0]), int(keys.offsets[-1])
+
+        def run(own: Walk, arena: Arena) -> float:
+            start = time.thread_time()
+            postings = self._index.postings._replace(used=arena.used)
+            arguments = documents, self._sets, self._condition, keys, postings, own
+            for number in numbers:
+                done = first
+                while (done := insert_kept(*arguments, (number, done, arena.end))) < last:
+                    self._index.more_rows(arena)
+            return time.thread_time() - start
+
+        # No key is in two ranges: threads write other slots, and each rows of its own.
+        tasks = zip(self._scratch.walks(walk, self._index), self._index.arenas(), strict=False)
+        running = [self._pool.submit(run, *task) for task in tasks]
+        seconds = sum(each.result() for each in running)
+        self._index.add_inserted()
+        return seconds
 
     def _look_up(self, documents: Any, keys: Keys, walk: Walk, stop: Any) -> float:
         """Match documents with those of the index in threads; returns processor seconds of all."""
@@ -193,3 +298,14 @@ class GreedySteps:
         done = [each.result() for each in running]
         self._index.add_verified(sum(verified for _, verified in done))
         return sum(seconds for seconds, _ in done)
+
+
+def _in_equal_parts(groups: Any, weights: Any, parts: int) -> Any:
+    """The part of each member: groups stay whole, and parts are about of equal weight; int64.
+
+    Example:
+        >>> _in_equal_parts(np.array([0, 1, 0, 3]), np.array([1, 2, 1, 2]), 3).tolist()
+        [0, 1, 0, 2]
+    """
+    before = np.cumsum(np.bincount(groups, weights, groups.size)) - 1
+    return (before * parts // max(1, weights.sum())).clip(0).astype(np.int64)[groups]

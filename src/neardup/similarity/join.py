@@ -20,7 +20,7 @@ from neardup.runtime.arrays import frozen
 from neardup.runtime.threads import ahead, read_ahead, worker_count
 from neardup.similarity.feature_counts import rarity
 from neardup.similarity.feature_sets import FeatureSets, Match, Work, arguments
-from neardup.similarity.greedy_steps import GreedySteps, Scratch
+from neardup.similarity.greedy_steps import MOST_AT_ONCE, GreedySteps, Scratch
 from neardup.similarity.key_choice import rare_keys, sample_keys
 from neardup.similarity.key_index import KeyIndex
 from neardup.similarity.spilled import (
@@ -195,7 +195,7 @@ class _Run:
             rank, first_new, seen, matches, queue, sketches, members, 0, True, np.arange(n),
             np.ones(n),
         )  # fmt: skip
-        self._scratch = Scratch(workers)
+        self._scratch = Scratch(self.walk, workers)
 
     def work(self) -> tuple[int, int]:
         """The number of keys in the index, and of verified candidates."""
@@ -208,7 +208,9 @@ class _Run:
 
     def match_greedy(self) -> None:
         """Keep or drop all documents chunk by chunk, in threads where these pay."""
-        arrays = self._sets, self._condition, self._index, self._scratch
+        n, threads = self.walk.match.size, min(self._workers, MOST_AT_ONCE)
+        fresh = [KeyIndex(n, self._entry_words, None) for _ in range(threads)]
+        arrays = self._sets, self._condition, self._index, fresh, self._scratch
         with GreedySteps(*arrays, self._workers) as steps, ThreadPoolExecutor(1) as matcher:
             for documents, keys, seconds in ahead(self._workers, self._timed_keys, self._parts()):
                 self._make_room(keys)

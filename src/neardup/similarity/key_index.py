@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -27,8 +28,35 @@ FIRST_ROOM: Final = 1 << 10
 PLACE_ENTRIES: Final = 8
 """The entries of a thread's place: a cache line that no other thread writes."""
 
+ROWS_AT_ONCE: Final = 1 << 14
+"""The rows that a thread takes at once, and fills alone.
+
+The last MOST_ROWS_A_KEY may stay empty: few of the rows, since ROWS_A_KEY counts a fifth too many
+where nothing goes to rings."""
+
 SLOTS_ALONE: Final = 1 << 16
 """The slots of a table that one thread fills as soon as several."""
+
+
+class Arena:
+    """Rows that one thread fills, with its count of what it put in.
+
+    Attributes:
+        used: As of the index; ROWS is the last row that is filled.
+        end: The last row that may be.
+    """
+
+    def __init__(self) -> None:
+        """Begin without rows."""
+        from neardup.kernels.similarity.postings import USED
+
+        self.used = np.zeros(USED, np.int64)
+        self.clear()
+
+    def clear(self) -> None:
+        """Give all rows up."""
+        self.used[:] = 0
+        self.end = 0
 
 
 class KeyIndex:
@@ -38,16 +66,17 @@ class KeyIndex:
         documents: How many there are in all.
         entry_words: Of a folded sketch: 1 or WIDE_WORDS.
         spill: How large the index may become; None: BYTES_AT_ONCE, and more where it must.
-        threads: That look up at once, or move the table to a larger one.
+        threads: That look up, or insert, at once.
     """
 
     def __init__(
         self, documents: int, entry_words: int, spill: Spill | None, threads: int = 1
     ) -> None:
         """Start empty."""
-        from neardup.kernels.similarity.postings import COLUMNS, PADDING, USED
+        from neardup.kernels.similarity.postings import COLUMNS, PADDING, RANGES, USED
 
         self._documents, self._spill, self._threads = documents, spill, threads
+        self._lock, self._arenas = Lock(), [Arena() for _ in range(min(threads, RANGES))]
         self._behind = PADDING + PLACE_ENTRIES * (threads - 1)
         self._used = np.zeros(USED, np.int64)
         self._rows = np.empty((FIRST_ROOM, COLUMNS), np.uint32)
@@ -60,6 +89,8 @@ class KeyIndex:
         from neardup.kernels.similarity.postings import VERIFIED
 
         self._used[:VERIFIED] = 0
+        for arena in self._arenas:
+            arena.clear()
         table = np.zeros((FIRST_ROOM, 2), np.uint64)
         self.postings: Postings = Postings(table, self._rows, self._folds, self._used)
 
@@ -87,6 +118,27 @@ class KeyIndex:
 
         self._used[VERIFIED] += pairs
 
+    def arenas(self) -> list[Arena]:
+        """An arena for each thread that inserts, each of which has keys of other ranges."""
+        return self._arenas
+
+    def more_rows(self, arena: Arena) -> None:
+        """Give an arena further rows; threads may ask at once."""
+        from neardup.kernels.similarity.postings import ROWS
+
+        with self._lock:
+            arena.used[ROWS] = self._used[ROWS]
+            self._used[ROWS] += ROWS_AT_ONCE
+            arena.end = int(self._used[ROWS])
+
+    def add_inserted(self) -> None:
+        """Count what threads have put in."""
+        from neardup.kernels.similarity.postings import KEYS, VERIFIED
+
+        for arena in self._arenas:
+            self._used[KEYS:VERIFIED] += arena.used[KEYS:VERIFIED]
+            arena.used[KEYS:VERIFIED] = 0
+
     def make_room(self, keys: Any, most_keys: Callable[[], int]) -> None:
         """Grow the arrays for a number of further keys.
 
@@ -100,7 +152,8 @@ class KeyIndex:
         from neardup.kernels.similarity.postings import ROWS, ROWS_A_KEY
 
         _, rows, folds, _ = self.postings
-        used, needed = int(self._used[ROWS]) + 1, ROWS_A_KEY * (self.keys + keys.size) + 1
+        empty = len(self._arenas) * ROWS_AT_ONCE if self._threads > 1 else 0
+        used, needed = int(self._used[ROWS]) + 1, ROWS_A_KEY * (self.keys + keys.size) + 1 + empty
         if max(needed, self._documents + 1) > MOST_ROWS:
             raise UsageError(
                 f"the index would have {needed:,} rows, and {MOST_ROWS:,} is the most: give"
@@ -108,7 +161,7 @@ class KeyIndex:
             )
         if needed > len(rows):
             bytes_a_row = rows.strides[0] + folds.strides[0]
-            most = ROWS_A_KEY * most_keys() + 1
+            most = ROWS_A_KEY * most_keys() + 1 + empty
             limit = BYTES_AT_ONCE if self._spill is None else self._spill.limit
             at_once = limit // bytes_a_row
             capacity = min(most, at_once if needed <= at_once else needed + needed // 2)

@@ -294,9 +294,8 @@ def match_greedy(
 
     walk.match[x] becomes the similar indexed document of the lowest rank, walk.score[x] the
     similarity of the two; walk.match[x] of a document that is indexed is x. One that is dropped
-    already is left as it is. Unless walk.keeps, nothing is indexed, and what is verified for the
-    others is not counted: then threads may do this at once, each with documents, `used` and scratch
-    of its own.
+    already is left as it is. Unless walk.keeps, nothing is indexed: then threads may do this at
+    once, each with documents, `used` and scratch of its own.
 
     Args:
         documents: int64 (m,).
@@ -318,11 +317,8 @@ def match_greedy(
             continue
         probe, best = _probe(x, j, sets, condition, keys, postings, walk), x
         if rank[x] >= first_new:
-            verified = postings.used[VERIFIED]
             best = _best_match(probe, sets, condition, keys, postings, walk)
             match[x] = best
-            if best == x and not keeps:
-                postings.used[VERIFIED] = verified
         if keeps and best == x:
             insert(probe, keys, postings)
 

@@ -31,7 +31,7 @@ The index is an array of rows, uint32 (rows, COLUMNS), row 0 being none:
 `folds`, uint64 (rows + PADDING, 1 or WIDE_WORDS), has the folded sketch of each row of a document;
 folds[0] is that of the current document (threads that look up at once
 have one each behind the padding). The table has RANGES, each an open table of its own for the keys
-that are hashed to it, so that threads can move them to a larger table. `used`, int64 (USED,),
+that are hashed to it, so that threads can fill different ranges at once. `used`, int64 (USED,),
 counts: ROWS, KEYS put in, slots of each range (from SLOTS on), candidates VERIFIED.
 """
 
@@ -61,6 +61,8 @@ PARTS_LOG2: Final = 3
 LATE, FINE, LONG, PART_AT, OCTAVE_AT = 1, 2, 4, 3, 3 + PARTS_LOG2
 """Parts of a kind: bits that say whether the key is late in all documents, whether the class is of
 a part of an octave, whether it is long; and where the number of that part and the octave begin."""
+FETCHES: Final = 3
+"""The number of steps of `fetch_places`."""
 RANGES_LOG2: Final = 2
 RANGES: Final = 1 << RANGES_LOG2
 """The ranges of a table, a power of two."""
@@ -73,6 +75,9 @@ SECOND_BLOCK, BLOCK_TIMES, LARGEST_BLOCK = 3, 4, 191
 """Sizes of the blocks of a class: the second one's, the factor of each later one, and the largest.
 
 A class that has one of the largest is long."""
+
+MOST_ROWS_A_KEY: Final = 1 + LARGEST_BLOCK
+"""The most rows that one more document under a key takes."""
 
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 _KEY, _HEAD = 0, 1
@@ -211,7 +216,7 @@ def sketch_contained(sketches: Uint64s, x: int, y: int, most: int) -> bool:
 
 
 @inner
-def _range_of(key: np.uint64) -> int:
+def range_of(key: np.uint64) -> int:
     """The range of the table that has a key."""
     return np.int64((key * _SPREAD) >> np.uint64(64 - RANGES_LOG2))
 
@@ -246,7 +251,7 @@ def stored_key(h: np.uint64) -> Any:
 def count_by_range(keys: Uint64s, counts: Int64s) -> None:
     """Add the number of keys in each range to int64 (RANGES,); O(keys)."""
     for h in keys:
-        counts[_range_of(stored_key(h))] += 1
+        counts[range_of(stored_key(h))] += 1
 
 
 @kernel
@@ -286,6 +291,33 @@ def fetch_classes(probe: Probe, keys: Uint64s, postings: Postings) -> None:
     for k in range(probe.first, probe.last):
         head = first_class(table, keys[k])
         fetch_block(rows, folds, head)
+
+
+@inner
+def fetch_places(fetch: int, number: int, probe: Probe, keys: Keys, postings: Postings) -> None:
+    """Prefetch the rows where a document will go under its keys of a range: one of FETCHES steps.
+
+    Each step reads what the step before has fetched, so other work belongs between them.
+    """
+    table, rows, folds = postings.table, postings.rows, postings.folds
+    words = np.int64(folds.shape[1])
+    for k in range(probe.first, probe.last):
+        key = stored_key(keys.keys[k])
+        if range_of(key) != number:
+            continue
+        if fetch == 0:
+            prefetch(table, 2 * _first_slot(key, len(table)))
+            continue
+        head = first_class(table, key)
+        if fetch == 1:
+            prefetch(rows, COLUMNS * head)
+            continue
+        head, _ = _class_of(rows, head, key, keys.before[k], probe)
+        block = link(rows, head, LAST)
+        at = block + 1 + link(rows, head, COUNT)
+        prefetch(rows, COLUMNS * block)
+        prefetch(rows, COLUMNS * at)
+        prefetch(folds, at * words)
 
 
 @general
@@ -464,7 +496,7 @@ def _new_place(rows: Uint32s, head: int, used: Int64s) -> int:
 
 
 @inner
-def _insert_under(k: int, probe: Probe, keys: Keys, postings: Postings) -> None:
+def insert_under(k: int, probe: Probe, keys: Keys, postings: Postings) -> None:
     """Put a document under its key number k."""
     table, rows, used = postings.table, postings.rows, postings.used
     folds = postings.folds
@@ -473,7 +505,7 @@ def _insert_under(k: int, probe: Probe, keys: Keys, postings: Postings) -> None:
     slot = _slot(table, key)
     if not table[slot, _KEY]:
         table[slot, _KEY] = key
-        used[SLOTS + _range_of(key)] += 1
+        used[SLOTS + range_of(key)] += 1
     first = np.int64(table[slot, _HEAD])
     head, kind = _class_of(rows, first, key, keys.before[k], probe)
     if not head:
@@ -494,7 +526,7 @@ def _insert_under(k: int, probe: Probe, keys: Keys, postings: Postings) -> None:
 def insert(probe: Probe, keys: Keys, postings: Postings) -> None:
     """Put a document under its keys."""
     for k in range(probe.first, probe.last):
-        _insert_under(k, probe, keys, postings)
+        insert_under(k, probe, keys, postings)
 
 
 @inner
