@@ -128,8 +128,9 @@ def test_what_is_odd_is_left_to_the_complete_parser(record: bytes) -> None:
 
 @pytest.mark.parametrize("name", ["in.csv", "in.tsv", "in.csv.gz"])
 @pytest.mark.parametrize("batch_bytes", [300, 4_000, 1 << 20])
+@pytest.mark.parametrize("marks", [9, 1 << 19])
 def test_files_are_read_alike_with_the_kernel_and_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, batch_bytes: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, batch_bytes: int, marks: int
 ) -> None:
     rows = [[str(i), 'naïve "中文"\n' * (i % 7), "t,u"] for i in range(500)]
     rows[77] = ["too", "few"]
@@ -141,6 +142,7 @@ def test_files_are_read_alike_with_the_kernel_and_without(
     path.write_bytes(gzip.compress(block) if name.endswith("gz") else block)
     options = ReadOptions(id="id", skip_errors=True, batch_bytes=batch_bytes)
     monkeypatch.setattr("neardup.documents.formats.csv.PART_BYTES", 200)
+    monkeypatch.setattr("neardup.documents.formats.field_spans._FULL_MARKS", marks)
     read = []
     for pays in (-1, 1 << 60):
         monkeypatch.setattr("neardup.documents.formats.csv._KERNEL_PAYS", pays)

@@ -165,8 +165,9 @@ def test_whatever_json_there_is_beside_the_fields_is_read(value: bytes) -> None:
 
 
 @pytest.mark.parametrize("ascii_only", [False, True])
+@pytest.mark.parametrize("marks", [40, 1 << 19])
 def test_files_are_read_alike_with_the_kernel_and_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ascii_only: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ascii_only: bool, marks: int
 ) -> None:
     texts = ['naïve 中文\n"quoted" \\ \U0001f600' * (i % 5) for i in range(400)]
     written = [
@@ -177,6 +178,7 @@ def test_files_are_read_alike_with_the_kernel_and_without(
     path = tmp_path / "in.jsonl"
     path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(written).encode())
     monkeypatch.setattr("neardup.documents.formats.jsonl._PART_BYTES", 1_000)
+    monkeypatch.setattr("neardup.documents.formats.field_spans._FULL_MARKS", marks)
     read = []
     for pays, workers in ((-1, 1), (-1, 3), (1 << 60, 1), (1 << 60, 3)):
         monkeypatch.setattr("neardup.documents.formats.jsonl._KERNEL_PAYS", pays)
@@ -191,6 +193,18 @@ def test_files_are_read_alike_with_the_kernel_and_without(
         source.close()
     assert len(read[0]) > 3
     assert read[0] == read[1] == read[2] == read[3]
+
+
+@pytest.mark.parametrize("room", [1, 24, 25, 26, 1000])
+def test_records_with_more_marks_than_there_is_room_for_are_left_to_the_complete_parser(
+    monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    record = b'{"text":"a","id":7}' + b" " * 200 + b"\n"
+    monkeypatch.setattr("neardup.documents.formats.field_spans._MARK_EVERY", 1 << 30)
+    monkeypatch.setattr("neardup.documents.formats.field_spans._FULL_MARKS", room)
+    (found,) = JsonFields(ReadOptions(id="id")).find(record * 2, 1 << 19)
+    needed = 2 * len([*'{"":"",""' + ":7}", "\n"])
+    assert isinstance(found, bytes) is (room < needed)
 
 
 @needs_jit

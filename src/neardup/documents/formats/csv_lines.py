@@ -12,7 +12,14 @@ import pyarrow as pa
 from neardup.documents.batch import too_long
 from neardup.documents.files.compression import SHOWN_BYTES
 from neardup.documents.files.problems import BadRecordError
-from neardup.documents.formats.field_spans import SLACK, Fields, is_utf8, named_columns, text_array
+from neardup.documents.formats.field_spans import (
+    SLACK,
+    Fields,
+    is_utf8,
+    named_columns,
+    room_for_marks,
+    text_array,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -134,9 +141,10 @@ class CsvFields:
         return Fields(named, np.diff(ends, prepend=0), accepted, rows[:records], used)
 
     def _make_room(self, nbytes: int) -> None:
-        if len(self._marks) <= nbytes:
-            self._marks = np.empty(nbytes + 1, np.int32)
-            self._line_numbers = np.empty(nbytes + 1, np.int32)
+        room = room_for_marks(nbytes)
+        if len(self._marks) < room:
+            self._marks, self._line_numbers = np.empty(room, np.int32), np.empty(room, np.int32)
+        if len(self._quotes) <= nbytes // 64:
             self._quotes = np.empty(nbytes // 64 + 1, np.uint64)
 
     def _column(self, data: Any, places: Any, records: int) -> pa.LargeStringArray:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from neardup.documents.batch import ReadOptions
 
 __all__ = [
-    "SLACK", "Fields", "Spans", "is_utf8", "joined_fields", "named_columns", "text_array",
+    "SLACK", "Fields", "Spans", "is_utf8", "joined_fields", "named_columns",
+    "room_for_marks", "text_array",
 ]  # fmt: skip
 
 
@@ -61,6 +62,8 @@ class Spans:
 
 SLACK: Final = 64
 """Bytes that the kernels may write behind what they mean."""
+_FULL_MARKS: Final = 1 << 19
+_MARK_EVERY: Final = 8
 _JOINT: Final = pa.scalar("\n", pa.large_string())
 
 
@@ -96,6 +99,14 @@ def joined_fields(parts: Sequence[Fields]) -> Fields:
         np.concatenate(rows),
         int(before[-1]),
     )
+
+
+def room_for_marks(nbytes: int) -> int:
+    """The marks that there is room for in a block; one that has more is looked at in parts.
+
+    Records of text have few, so the marks of a long block need not have a word for each byte.
+    """
+    return min(nbytes, max(nbytes // _MARK_EVERY, _FULL_MARKS)) + 1
 
 
 def is_utf8(block: bytes | memoryview) -> bool:

@@ -15,6 +15,7 @@ from neardup.documents.formats.field_spans import (
     is_utf8,
     joined_fields,
     named_columns,
+    room_for_marks,
     text_array,
 )
 from neardup.runtime.arrays import frozen
@@ -158,8 +159,8 @@ class _Finder:
         )
 
     def _make_room(self, nbytes: int) -> None:
-        if len(self._marks) <= nbytes:
-            self._marks = np.empty(nbytes + 1, np.int32)
+        if len(self._scratch) < nbytes + SLACK:
+            self._marks = np.empty(room_for_marks(nbytes), np.int32)
             self._backslashes = np.empty(nbytes // 64 + 1, np.uint64)
             self._scratch = np.empty(nbytes + SLACK, np.uint8)
 

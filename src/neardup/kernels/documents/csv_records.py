@@ -61,14 +61,14 @@ def find_marks(
         data: uint8 (n,), from the start of a record on; may be read-only.
         tail: uint8 (64,), for work.
         delimiter: uint8.
-        marks: int32 (n + 1,), written: their positions, ascending, and n if the last record has no
-            line end.
+        marks: int32 (up to n + 1,), written: their positions, ascending, and n if the last record
+            has no line end.
         quotes: uint64 (n // 64 + 1,), written: a bit for each byte.
-        line_numbers: int32 (n + 1,), written: for each record's end how many lines end up to it.
+        line_numbers: int32, as long, written: for each record's end how many lines end up to it.
 
     Returns:
         How many marks and records there are up to the last whole record; (-1, 0) where a carriage
-        return outside quotes ends no line.
+        return outside quotes ends no line, or there are more marks than room for them.
     """
     n = data.size
     count, records, position, lines = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
@@ -93,6 +93,8 @@ def find_marks(
         places = (ends | equal_mask64(source, at, delimiter)) & outside
         if position + 64 > n:  # what fills the tail may be the delimiter
             places &= (_ONE << np.uint64(n - position)) - _ONE
+        if count + popcount(places) >= marks.size:
+            return np.int64(_GIVEN_UP), np.int64(0)
         while places:
             bit = places & (~places + _ONE)
             marks[count] = position + trailing_zeros(places)

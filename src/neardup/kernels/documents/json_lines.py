@@ -73,13 +73,14 @@ def find_marks(data: Bytes, tail: Bytes, marks: Int32s, backslashes: Uint64s) ->
     Args:
         data: uint8 (n,), whole lines; may be read-only.
         tail: uint8 (64,), for work.
-        marks: int32 (n + 1,), written: positions, ascending; quotes, {}[]:, and line ends outside
-            strings, the first bytes of numbers and literals; and n if the last line has no end.
+        marks: int32 (up to n + 1,), written: positions, ascending; quotes, {}[]:, and line ends
+            outside strings, the first bytes of numbers and literals; and n if the last line has no
+            end.
         backslashes: uint64 (n // 64 + 1,), written: a bit for each byte.
 
     Returns:
         How many marks and line ends there are, the one at n included, or (-1, 0) where a string has
-        a control character or no end.
+        a control character or no end, or there are more marks than room for them.
     """
     n = data.size
     count, lines, position = np.int64(0), np.int64(0), np.int64(0)
@@ -110,6 +111,8 @@ def find_marks(data: Bytes, tail: Bytes, marks: Int32s, backslashes: Uint64s) ->
         others = ~(string | quotes | structure | ends | white)
         places = quotes | (structure | ends) & ~string | others & ~(others << _ONE | scalar)
         scalar = others >> _LOW_6
+        if count + popcount(places) >= marks.size:
+            return np.int64(_GIVEN_UP), np.int64(0)
         while places:
             marks[count] = position + trailing_zeros(places)
             count += 1
