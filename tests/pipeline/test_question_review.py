@@ -19,6 +19,7 @@ from commands import Here, write
 from neardup.documents import ReadOptions
 from neardup.errors import DataError
 from neardup.pipeline import Limits
+from neardup.pipeline.judgement import learned_question
 from neardup.pipeline.judgement.answers import read_answers
 from neardup.pipeline.judgement.candidate_pairs import RECIPES, CandidatePairs, candidate_pairs
 from neardup.pipeline.judgement.learned_question import Lesson, QuestionSoFar, learn, next_pair
@@ -298,3 +299,18 @@ def test_the_command_ends_with_a_question_file_and_the_command_to_run(
     monkeypatch.setattr(ReviewServer, "serve_forever", lambda *_: None)
     _, err = here(*base, "-o", "none.toml", "--answers", "none.jsonl", code=1)
     assert "no pair was judged: none.toml is not written" in err
+
+
+def test_before_any_answer_a_pair_is_a_copy_the_more_likely_the_more_similar_it_is() -> None:
+    """As likely as not at a mean similarity of 0.6, and nearly surely at 0.8."""
+    nothing = Lesson(np.zeros((0, 3)), np.zeros(0, np.bool_))
+    weights = learned_question._weights(nothing, np.random.default_rng(4))  # noqa: SLF001
+    errors = 4 * np.array([2.0, 2.5, 1.2, 1.2, 1.2]) / np.sqrt(len(weights))
+    assert (np.abs(weights.mean(axis=0) - [0, 2.5, 0, 0, 0]) < errors).all()
+    at = np.array([[0.4] * 3, [0.6] * 3, [0.8] * 3])
+    unlikely, even, likely = learned_question._chance(  # noqa: SLF001
+        learned_question._inputs(at) @ weights.mean(axis=0)  # noqa: SLF001
+    )
+    assert unlikely < 0.05
+    assert even == pytest.approx(0.5, abs=0.2)
+    assert likely > 0.95
