@@ -39,6 +39,7 @@ TARGET = 1.8
 CORES = (2, 4, 8, 16, 32, 64)
 GOAL_OF_16 = 12
 QUESTION = ("-s", "0.8")
+KINDS = ("jsonl", "jsonl.zst", "parquet")
 
 
 def rows(quick: bool) -> list[Row]:
@@ -50,7 +51,7 @@ def reckoned_rows(quick: bool) -> list[Row]:
     """The most that each number of cores could give, and what one worker takes."""
     gb = 0.006 if quick else float(os.environ.get("NEARDUP_BENCH_GB", "1"))
     report_rows = []
-    for kind in ("jsonl", "jsonl.zst", "parquet"):
+    for kind in KINDS:
         for tables in (False, True):
             run = Measurement.of(CASE, "reckoned", OURS, gb=gb, kind=kind, tables=tables)
             name = f"dedup of {gb:g} GB, .{kind}" + (", with tables" if tables else "")
@@ -68,9 +69,7 @@ def reckoned_rows(quick: bool) -> list[Row]:
 
 def reckoned(gb: float, kind: str, tables: bool) -> dict[str, Any]:
     """Bounds for each number of cores, and the phases that they come from."""
-    path = large.made(gb, "parquet") if kind == "parquet" else large.made(gb, "jsonl")
-    if kind.endswith(".zst"):
-        path = packed(path)
+    path = input_of(gb, kind)
     with tempfile.TemporaryDirectory(dir=corpora.CACHE) as folder:
         asks = ["dedup", str(path), "-o", f"{folder}/out.{kind}", *QUESTION]
         if tables:
@@ -91,6 +90,13 @@ def reckoned(gb: float, kind: str, tables: bool) -> dict[str, Any]:
     }
     facts = {"cpu_a_gb": one / gb, "more_work": thread_times.work(runs[16]) / one, "phases": phases}
     return {"value": bounds["bound_16"], **bounds, **facts}
+
+
+def input_of(gb: float, kind: str) -> Path:
+    """The file of a kind, made once."""
+    if kind.endswith(".zst"):
+        return packed(large.made(gb, "jsonl"))
+    return large.made(gb, kind)
 
 
 def packed(path: Path) -> Path:

@@ -16,13 +16,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from cases import cores as bounds
 from cases import large
+from cases.cores import KINDS, QUESTION, input_of
 from harness import corpora, processes
 from harness.model import OURS, Measurement, Row
 
 CASE = "scaling"
-KINDS = ("jsonl", "jsonl.zst", "parquet")
 STEPS = ("read", "match", "write", "total")
 
 
@@ -53,9 +52,7 @@ def counts(most: int) -> list[int]:
 
 def seconds(gb: float, kind: str, cores: int) -> dict[str, Any]:
     """Seconds of each step, by the command's own clock."""
-    path = large.made(gb, "parquet") if kind == "parquet" else large.made(gb, "jsonl")
-    if kind.endswith(".zst"):
-        path = bounds.packed(path)
+    path = input_of(gb, kind)
     chosen = sorted(os.sched_getaffinity(0))[:cores]
     pinned = ["taskset", "-c", ",".join(map(str, chosen)), processes.program(), "dedup"]
     with tempfile.TemporaryDirectory(dir=corpora.CACHE) as folder:
@@ -64,7 +61,7 @@ def seconds(gb: float, kind: str, cores: int) -> dict[str, Any]:
         def run(given: str, ending: str) -> dict[str, Any]:
             output = Path(folder, f"out.{ending}")
             output.unlink(missing_ok=True)  # removing it is not the run's work
-            full = [*pinned, given, "-o", str(output), *bounds.QUESTION, "--json"]
+            full = [*pinned, given, "-o", str(output), *QUESTION, "--json"]
             outcome = processes.timed(full)
             return {"cpu": outcome["cpu_seconds"], **json.loads(outcome["printed"])["seconds"]}
 

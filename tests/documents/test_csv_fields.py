@@ -142,7 +142,7 @@ def test_files_are_read_alike_with_the_kernel_and_without(
     path.write_bytes(gzip.compress(block) if name.endswith("gz") else block)
     options = ReadOptions(id="id", skip_errors=True, batch_bytes=batch_bytes)
     monkeypatch.setattr("neardup.documents.formats.csv.PART_BYTES", 200)
-    monkeypatch.setattr("neardup.documents.formats.field_spans._FULL_MARKS", marks)
+    monkeypatch.setattr("neardup.documents.formats.field_spans.PART_BYTES", marks)
     read = []
     for pays in (-1, 1 << 60):
         monkeypatch.setattr("neardup.documents.formats.csv._KERNEL_PAYS", pays)

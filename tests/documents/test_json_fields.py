@@ -177,8 +177,8 @@ def test_files_are_read_alike_with_the_kernel_and_without(
     written[200] = ""
     path = tmp_path / "in.jsonl"
     path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(written).encode())
-    monkeypatch.setattr("neardup.documents.formats.jsonl._PART_BYTES", 1_000)
-    monkeypatch.setattr("neardup.documents.formats.field_spans._FULL_MARKS", marks)
+    monkeypatch.setattr("neardup.documents.formats.jsonl.PART_BYTES", 1_000)
+    monkeypatch.setattr("neardup.documents.formats.field_spans.PART_BYTES", marks)
     read = []
     for pays, workers in ((-1, 1), (-1, 3), (1 << 60, 1), (1 << 60, 3)):
         monkeypatch.setattr("neardup.documents.formats.jsonl._KERNEL_PAYS", pays)
@@ -201,10 +201,10 @@ def test_records_with_more_marks_than_there_is_room_for_are_left_to_the_complete
 ) -> None:
     record = b'{"text":"a","id":7}' + b" " * 200 + b"\n"
     monkeypatch.setattr("neardup.documents.formats.field_spans._MARK_EVERY", 1 << 30)
-    monkeypatch.setattr("neardup.documents.formats.field_spans._FULL_MARKS", room)
-    (found,) = JsonFields(ReadOptions(id="id")).find(record * 2, 1 << 19)
+    monkeypatch.setattr("neardup.documents.formats.field_spans.PART_BYTES", room)
+    (stretch,) = JsonFields(ReadOptions(id="id")).find(record * 2, 1 << 19)
     needed = 2 * len([*'{"":"",""' + ":7}", "\n"])
-    assert isinstance(found, bytes) is (room < needed)
+    assert isinstance(stretch, bytes) is (room < needed)
 
 
 @needs_jit
@@ -213,7 +213,7 @@ def test_threads_tell_what_is_wrong_first_and_where(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     monkeypatch.setattr("neardup.documents.formats.jsonl._KERNEL_PAYS", -1)
-    monkeypatch.setattr("neardup.documents.formats.jsonl._PART_BYTES", 100)
+    monkeypatch.setattr("neardup.documents.formats.jsonl.PART_BYTES", 100)
     lines = [b'{"text": "%d"}\n' % i for i in range(50_000)]
     path = tmp_path / "in.jsonl.gz"
     options = ReadOptions(workers=workers)

@@ -125,7 +125,7 @@ def test_ranges_give_what_front_to_back_gives(
     path.write_bytes(mark + b"".join(lines))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jsonl, "_RANGE_BYTES", RANGE)
-        patch.setattr(jsonl, "_PART_BYTES", 30)
+        patch.setattr(jsonl, "PART_BYTES", 30)
         patch.setattr(jsonl, "_KERNEL_PAYS", prefix)
         patch.setattr(JsonlSource, "plainly_parsed", parsed)
         one, three = (read(path, workers, record_bytes) for workers in (1, 3))

@@ -160,8 +160,8 @@ def test_blocks_of_any_size_give_the_same_fingerprints(
     expected = [nd.fingerprint(document) or 0 for document in documents]
     monkeypatch.setattr("neardup.fingerprinting.fingerprints._LEAST_BLOCK_BYTES", nbytes)
     monkeypatch.setattr("neardup.fingerprinting.fingerprints.BLOCK_BYTES", nbytes)
-    found = np.ma.getdata(nd.fingerprints(documents, workers=3))
-    assert found[:, 0].tolist() == expected
+    values = np.ma.getdata(nd.fingerprints(documents, workers=3))
+    assert values[:, 0].tolist() == expected
 
 
 @needs_jit

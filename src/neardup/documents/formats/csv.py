@@ -20,13 +20,12 @@ from neardup.documents.files.problems import (
 )
 from neardup.documents.formats.csv_lines import (
     BLOCK_BYTES,
-    PART_BYTES,
     CsvFields,
     CsvLines,
     separator_line,
     sniffed_delimiter,
 )
-from neardup.documents.formats.field_spans import Fields, Spans
+from neardup.documents.formats.field_spans import PART_BYTES, Fields, Spans
 from neardup.documents.formats.lines import TextSource
 from neardup.documents.record_edits import without_csv
 from neardup.documents.rejects import refuse
@@ -123,21 +122,18 @@ class CsvSource(TextSource):
         All at once if the kernel, `fields`, finds them. Else it is asked for PART_BYTES at a time,
         and what it refuses is parsed one by one.
         """
-        begin = lines.offset
-        end = begin + max(1, len(block))
-        for size in (max(len(block), PART_BYTES), PART_BYTES):
-            while lines.offset < end:
-                first, at = lines.number + 1, lines.offset - begin
-                stop = block.find(b"\n", at + size - 1) + 1 or len(block)
-                found = None if fields is None or at == len(block) else fields.find(block[at:stop])
-                if found is not None:
-                    lines.skip(int(found.lengths.sum()), found.lines)
-                    yield first, found
-                elif size == PART_BYTES:
-                    CsvSource.plainly_parsed += stop - at
-                    yield first, records.read(lines, max(1, stop - at))
-                else:
-                    break
+        begin, size = lines.offset, max(len(block), PART_BYTES)
+        while lines.offset < begin + max(1, len(block)):
+            first, at = lines.number + 1, lines.offset - begin
+            stop = block.find(b"\n", at + size - 1) + 1 or len(block)
+            stretch = None if fields is None else fields.find(block[at:stop])
+            if stretch is not None:
+                lines.skip(int(stretch.lengths.sum()), stretch.lines)
+                yield first, stretch
+            elif size == PART_BYTES:
+                CsvSource.plainly_parsed += stop - at
+                yield first, records.read(lines, max(1, stop - at))
+            size = PART_BYTES
 
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
         """See Source.rows."""

@@ -13,6 +13,7 @@ from neardup.documents.batch import too_long
 from neardup.documents.files.compression import SHOWN_BYTES
 from neardup.documents.files.problems import BadRecordError
 from neardup.documents.formats.field_spans import (
+    PART_BYTES,
     SLACK,
     Fields,
     is_utf8,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BLOCK_BYTES",
-    "PART_BYTES",
     "CsvFields",
     "CsvLines",
     "separator_line",
@@ -157,8 +157,6 @@ class CsvFields:
 
 BLOCK_BYTES: Final = 4 << 20
 """What the kernel takes at a time, as every call waits for Python's lock."""
-PART_BYTES: Final = 1 << 19
-"""What it takes of a block that it refused, so that csv.reader need not parse all of it."""
 _JOINED_LINES: Final = 1 << 16
 """Lines above which a record, as after an open quote, stores them joined."""
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from neardup.documents.batch import ReadOptions
 
 __all__ = [
-    "SLACK", "Fields", "Spans", "is_utf8", "joined_fields", "named_columns",
+    "PART_BYTES", "SLACK", "Fields", "Spans", "is_utf8", "joined_fields", "named_columns",
     "room_for_marks", "text_array",
 ]  # fmt: skip
 
@@ -62,8 +62,11 @@ class Spans:
 
 SLACK: Final = 64
 """Bytes that the kernels may write behind what they mean."""
-_FULL_MARKS: Final = 1 << 19
+PART_BYTES: Final = 1 << 19
+"""What a kernel takes of a block that it refused, so that a complete parser need not parse all of
+it: its objects stay in the cache. Each byte of a part may be a mark."""
 _MARK_EVERY: Final = 8
+"""In a longer block, one byte in this number may be."""
 _JOINT: Final = pa.scalar("\n", pa.large_string())
 
 
@@ -106,7 +109,7 @@ def room_for_marks(nbytes: int) -> int:
 
     Records of text have few, so the marks of a long block need not have a word for each byte.
     """
-    return min(nbytes, max(nbytes // _MARK_EVERY, _FULL_MARKS)) + 1
+    return min(nbytes, max(nbytes // _MARK_EVERY, PART_BYTES)) + 1
 
 
 def is_utf8(block: bytes | memoryview) -> bool:

@@ -29,7 +29,7 @@ from neardup.documents.files.problems import (
     missing_field,
     quoted,
 )
-from neardup.documents.formats.field_spans import Fields, Spans
+from neardup.documents.formats.field_spans import PART_BYTES, Fields, Spans
 from neardup.documents.formats.json_fields import JsonFields
 from neardup.documents.formats.lines import TextSource
 from neardup.documents.record_edits import without_json
@@ -60,7 +60,6 @@ _KINDS = {
     dict: "an object",
     type(None): "null",
 }
-_PART_BYTES = 1 << 19  # that a complete parser takes at once: its objects stay in the cache
 _KERNEL_PAYS: Final = 4 << 20  # bytes parsed in the time that loading the kernel takes
 _RANGE_BYTES: Final = 4 << 20
 """That a thread reads ahead; longer lines are parsed alone. Threads wait for Python's lock a fixed
@@ -179,10 +178,10 @@ class JsonlSource(TextSource):
         """Parts, and their fields where the kernel finds them."""
 
         def parse_part(part: _Part) -> tuple[_Part, list[Fields | bytes]]:
-            return part, fields.find(part.data, _PART_BYTES) if part.by_kernel else [part.data]
+            return part, fields.find(part.data, PART_BYTES) if part.by_kernel else [part.data]
 
         threads = options.workers
-        if threads == 1 or not self.is_here or (self.nbytes or 0) <= _PART_BYTES:
+        if threads == 1 or not self.is_here or (self.nbytes or 0) <= PART_BYTES:
             results: Generator[Any] = (parse_part(part) for part in parts)
         else:
             if not self._input.is_plain:  # unpacked by a thread that does nothing else
@@ -207,7 +206,7 @@ class JsonlSource(TextSource):
 
             def parse_range(place: tuple[int, int]) -> tuple[int, list[Fields | bytes] | None]:
                 try:
-                    return place[1], fields.find_in_file(file.fileno(), *place, _PART_BYTES)
+                    return place[1], fields.find_in_file(file.fileno(), *place, PART_BYTES)
                 except OSError as error:
                     raise file_error(self.name, "read", error) from None
 
@@ -231,7 +230,7 @@ class JsonlSource(TextSource):
         """The lines from byte `begin` on, where the reader is, that begin before byte `end`."""
         has_kernel, at, lines = _kernel_takes(options), begin, 0
         # A kernel takes more at once, as every call waits for Python's lock.
-        most = min(options.batch_bytes, (4 if has_kernel else 1) * _PART_BYTES)
+        most = min(options.batch_bytes, (4 if has_kernel else 1) * PART_BYTES)
         longest, passes = options.record_bytes, options.skip_errors
         while end is None or at < end:
             nbytes = most if end is None else min(most, end - at)
