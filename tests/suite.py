@@ -25,6 +25,7 @@ __all__ = [
     "compiled_kernels",
     "examples",
     "needs_jit",
+    "without_kernels",
 ]
 
 JIT: Final = os.environ.setdefault("NUMBA_DISABLE_JIT", "0") in {"", "0"}
@@ -103,3 +104,11 @@ def compiled_kernels() -> set[tuple[str, str, str]]:
                     (each.py_func.__module__, each.__name__, str(s)) for s in each.signatures
                 }
     return result
+
+
+def without_kernels(folder: Path) -> dict[str, str]:
+    """The environment of a command that finds no kernels, and writes those it compiles to a folder.
+
+    They are for another processor: those of this one lie beside the source too.
+    """
+    return {**os.environ, "NUMBA_CACHE_DIR": str(folder), "NUMBA_CPU_NAME": "generic"}

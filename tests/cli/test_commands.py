@@ -37,7 +37,7 @@ from neardup.cli import app
 from neardup.fingerprinting.fingerprint_files import read_fingerprints
 from neardup.fingerprinting.recipe import Recipe
 from neardup.runtime.version import __version__
-from suite import needs_jit
+from suite import needs_jit, without_kernels
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -392,7 +392,7 @@ def work():
 WAY
 work()
 """
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_CPU_NAME": "generic"}
+    environment = without_kernels(tmp_path)
     for expected in (1, 0):
         process = subprocess.run(
             [sys.executable, "-c", program.replace("WAY", way)],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shlex
 import signal
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from suite import needs_jit
+from suite import needs_jit, without_kernels
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,8 +75,8 @@ def test_after_compile_nothing_compiles(tmp_path: Path) -> None:
 def run(folder: Path, *arguments: str) -> None:
     """Run a command, which must not fail."""
     process = subprocess.run(
-        program(*arguments), cwd=folder, env=environment(folder), capture_output=True, text=True,
-        check=False,
+        program(*arguments), cwd=folder, env=without_kernels(folder / "kernels"),
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert process.returncode == 0, (arguments, process.stderr)
 
@@ -86,7 +85,7 @@ def serve(folder: Path, index: str) -> None:
     """Start the service, and end it once it is ready."""
     pytest.importorskip("uvicorn")
     with subprocess.Popen(
-        program("serve", index, "--port", "0"), cwd=folder, env=environment(folder),
+        program("serve", index, "--port", "0"), cwd=folder, env=without_kernels(folder / "kernels"),
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         assert process.stderr is not None
@@ -98,13 +97,6 @@ def serve(folder: Path, index: str) -> None:
 
 def program(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "neardup", *arguments]
-
-
-def environment(folder: Path) -> dict[str, str]:
-    """For another processor, so that what the suite compiled is not taken."""
-    return {
-        **os.environ, "NUMBA_CACHE_DIR": str(folder / "kernels"), "NUMBA_CPU_NAME": "generic"
-    }  # fmt: skip
 
 
 def kernels(folder: Path) -> set[str]:

@@ -27,7 +27,7 @@ import neardup as nd
 from neardup.fingerprinting.fingerprints import feature_hashes
 from requests_damaged import attack
 from services import Service, words
-from suite import needs_jit
+from suite import needs_jit, without_kernels
 
 CLIENTS = 8
 
@@ -178,14 +178,10 @@ def test_ten_seconds_of_load_then_sigterm_answers_what_was_asked_and_hangs_on_no
 def test_sigterm_while_kernels_compile_ends_at_once_and_leaves_nothing(tmp_path: Path) -> None:
     nd.DurableIndex.open(tmp_path / "index", similarity=0.8, recipe=nd.Recipe()).close()
     (tmp_path / "scratch").mkdir()
-    # Kernels that lie beside the source are for another processor than this one: none are found.
-    empty = {
-        "NUMBA_CACHE_DIR": str(tmp_path / "kernels"), "NUMBA_CPU_NAME": "generic",
-        "TMPDIR": str(tmp_path / "scratch"),
-    }  # fmt: skip
+    environment = without_kernels(tmp_path / "kernels") | {"TMPDIR": str(tmp_path / "scratch")}
     command = [sys.executable, "-m", "neardup", "serve", str(tmp_path / "index"), "--port", "0"]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | empty
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("serving")
