@@ -52,9 +52,10 @@ ROOMS: Final = {
     "pipeline": ("pipeline", "contamination", "cli"),
     "service": ("service",),
     "contamination": ("contamination",),
+    "documents": ("documents", "pipeline"),
 }
 """Rooms of the source, and the folders of tests that should notice a change of each."""
-COMPILED: Final = ("index", "pipeline", "service", "contamination")
+COMPILED: Final = ("index", "pipeline", "service", "contamination", "documents")
 """Rooms whose tests run compiled kernels, since many of them run with these only."""
 BESIDE: Final = {"cache.py", "jit.py", "linked.py", "lowering.py", "passes.py", "entry.py"}
 """Of the kernels: how they are compiled, which plain Python leaves out."""

@@ -91,28 +91,22 @@ class Scratch:
         ]
 
 
-class _Taken:
-    """What steps took a feature, one way, the later ones weighing more."""
+class _PerFeature:
+    """Seconds a feature that some steps took, the later ones weighing more."""
 
     def __init__(self) -> None:
         """Begin without a step."""
-        self._clock = self._work = self._features = 0.0
+        self._seconds = self._features = 0.0
 
-    def add(self, clock: float, work: float, features: int) -> None:
-        """Add a step: its seconds, and the processor seconds of all threads."""
-        self._clock = PAST * self._clock + clock
-        self._work = PAST * self._work + work
+    def add(self, seconds: float, features: int) -> None:
+        """Add a step."""
+        self._seconds = PAST * self._seconds + seconds
         self._features = PAST * self._features + features
 
     @property
-    def clock(self) -> float:
-        """Seconds a feature."""
-        return self._clock / max(1.0, self._features)
-
-    @property
-    def work(self) -> float:
-        """Processor seconds a feature."""
-        return self._work / max(1.0, self._features)
+    def seconds(self) -> float:
+        """Of later steps most."""
+        return self._seconds / max(1.0, self._features)
 
 
 class GreedySteps:
@@ -136,7 +130,8 @@ class GreedySteps:
         self._sets, self._condition, self._index, self._fresh = sets, condition, index, fresh
         self._scratch, self._workers = scratch, workers
         self._features, self._in_threads = FIRST_STEP, False
-        self._alone, self._together, self._choosing = _Taken(), _Taken(), _Taken()
+        self._choosing, self._alone = _PerFeature(), _PerFeature()
+        self._clock, self._work = _PerFeature(), _PerFeature()
         self._again, self._since = AGAIN, AGAIN
         self._pool = ThreadPoolExecutor(workers)
 
@@ -168,20 +163,20 @@ class GreedySteps:
             step = self._step_in_threads if in_threads else self._step
             start, features = time.perf_counter(), int(passed[last] - passed[first])
             seconds = step(documents[first:last], part, walk, stop)
-            # The clock of threads has the time until they are awake; that of one, other programs.
-            clock = time.perf_counter() - start if in_threads else seconds
             self._since = 0 if in_threads else self._since + 1
-            (self._together if in_threads else self._alone).add(clock, seconds, features)
-            share = choosing * features / max(1, int(passed[-1]))
-            self._choosing.add(share, share, features)
+            if in_threads:  # the clock has the time until they are awake
+                self._clock.add(time.perf_counter() - start, features)
+                self._work.add(seconds, features)
+            else:
+                self._alone.add(seconds, features)
+            self._choosing.add(choosing * features / max(1, int(passed[-1])), features)
             self._adapt(seconds, last == documents.size)
             first = last
 
     def _adapt(self, seconds: float, cut: bool) -> None:
         """Plan the next step by the time of earlier ones; `cut`: the last may have been short."""
-        threads, choosing = self._workers, self._choosing.work
-        clock, work = self._together.clock, self._together.work
-        alone = self._alone.work
+        threads, choosing, alone = self._workers, self._choosing.seconds, self._alone.seconds
+        clock, work = self._clock.seconds, self._work.seconds
         if self._since >= self._again:
             clock, work = alone / threads + alone * REST, alone * WORK_IN_THREADS
         time_alone = max(alone, (alone + choosing) / threads)

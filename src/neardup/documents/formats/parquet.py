@@ -32,7 +32,7 @@ _UNPACKED_BYTES: Final = 64 << 20
 """What the rows of a part may become if each is the longest value of its column's dictionary: a
 page of a few bytes can name one long value a million times."""
 
-_AHEAD_BYTES: Final = 256 << 20
+_ENCODING_BYTES: Final = 256 << 20
 """Rows in memory, while threads encode them."""
 
 _RUN_BYTES: Final = 32 << 20
@@ -69,7 +69,7 @@ class ParquetSource(ColumnarSource):
         tables = chain.from_iterable(
             source.kept_tables(keep) for source, keep in zip(sources, keeps, strict=True)
         )
-        pieces = ahead(sources[0].workers, encode, tables, attrgetter("nbytes"), _AHEAD_BYTES)
+        pieces = ahead(sources[0].workers, encode, tables, attrgetter("nbytes"), _ENCODING_BYTES)
         with closing(pieces):  # no thread stays after a failure
             for piece in pieces:
                 joined.append(piece)
