@@ -25,6 +25,7 @@ import json
 import mmap
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -341,8 +342,8 @@ class Recorder:
     def child_lines(self) -> Iterator[tuple[str, str, int]]:
         """Test, file and line of what child processes ran."""
         names = list(self.seconds)
-        for each in (self.folder / "lines").read_text("utf8").splitlines():
-            number, line, path = each.split(" ", 2)
+        lines = (self.folder / "lines").read_text("utf8")
+        for number, line, path in re.findall(r"^(\d+) (\d+) (/.+\.py)$", lines, re.MULTILINE):
             yield names[int(number)], path, int(line)
 
     def pytest_runtest_logreport(self, report: Any) -> None:

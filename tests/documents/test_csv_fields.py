@@ -126,6 +126,20 @@ def test_what_is_odd_is_left_to_the_complete_parser(record: bytes) -> None:
         assert result is None or result == plainly(block[: result[1][-1]])
 
 
+@pytest.mark.parametrize("end", [b"", b"\n"])
+@pytest.mark.parametrize("room", [1, 28, 29, 30, 1000])
+def test_records_with_more_marks_than_there_is_room_for_are_left_to_the_complete_parser(
+    monkeypatch: pytest.MonkeyPatch, room: int, end: bytes
+) -> None:
+    """A record has four delimiters and an end; the last end may be that of the block."""
+    monkeypatch.setattr("neardup.documents.formats.field_spans._MARK_EVERY", 1 << 30)
+    monkeypatch.setattr("neardup.documents.formats.field_spans.PART_BYTES", room)
+    block = b"\n".join([b"some text,b,c,an id,1"] * 6)
+    found = by_kernel(block + end)
+    assert (found is None) is (room < 29 + len(end))
+    assert found is None or found == plainly(block + end)
+
+
 @pytest.mark.parametrize("name", ["in.csv", "in.tsv", "in.csv.gz"])
 @pytest.mark.parametrize("batch_bytes", [300, 4_000, 1 << 20])
 @pytest.mark.parametrize("marks", [9, 1 << 19])

@@ -34,8 +34,9 @@ def trace_line(frame: Any, _event: str, _argument: Any) -> Any:
     if key not in seen:
         seen.add(key)
         test = int.from_bytes(key[0], "little")
-        with contextlib.suppress(OSError):  # a process may be allowed no larger files
-            os.write(lines, f"{test} {key[1]} {key[2]}\n".encode())
+        # A process may be allowed no larger files: then a line is cut, or there is none.
+        with contextlib.suppress(OSError):
+            os.write(lines, f"\n{test} {key[1]} {key[2]}\n".encode())
     return trace_line
 
 
