@@ -197,6 +197,14 @@ def test_rows_of_parquet_above_the_limit_are_rejected(tmp_path: Path) -> None:
             list(source.batches(ReadOptions(record_bytes=LONGEST)))
 
 
+def test_a_bad_row_of_parquet_as_long_as_the_limit_is_not_called_too_long(tmp_path: Path) -> None:
+    table = pa.table({"text": ["x" * LONGEST], "id": pa.array([None], pa.string())})
+    pq.write_table(table, tmp_path / "in.parquet")
+    (source,) = open_sources([str(tmp_path / "in.parquet")])
+    with pytest.raises(nd.DataError, match=r"parquet:1: id is null"):
+        list(source.batches(ReadOptions(id="id", record_bytes=LONGEST)))
+
+
 @pytest.mark.parametrize("name", ["text", "a.b", "doc.body", "parts"])
 def test_parquet_is_read_in_parts_of_the_batch_size_wherever_the_text_is(
     tmp_path: Path, name: str

@@ -13,13 +13,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import naive
-import neardup.hamming.spilled.spilled_groups
 from commands import Here
 from neardup.errors import UsageError
 from neardup.fingerprinting.fingerprint_files import fingerprint_table
 from neardup.fingerprinting.recipe import Recipe
 from neardup.hamming.clusters import components, greedy
+from neardup.hamming.join.greedy_keep import keep_within
 from neardup.hamming.join.problem import Engine
+from neardup.hamming.spilled import spilled_groups
 from neardup.hamming.spilled.batches import Limits
 from neardup.hamming.spilled.slab_join import Budget
 from neardup.hamming.spilled.sources import open_rows
@@ -56,10 +57,16 @@ def test_some_components_at_a_time_keep_what_all_at_once_keep(
 ) -> None:
     fps = np.array(values, np.uint64)
     labels = components(fps, distance, 64).astype(np.uint32)
-    engine = Engine(distance, 64, 1)
+    engine, sizes = Engine(distance, 64, 1), [0]
+
+    def measured(codes: Any, *rest: Any) -> Any:
+        sizes.append(len(codes))
+        return keep_within(codes, *rest)
+
     with pytest.MonkeyPatch.context() as patch, open_rows(fps) as (rows, _):
-        patch.setattr(neardup.hamming.spilled.spilled_groups, "RANGE_BITS", shift)
-        patch.setattr(neardup.hamming.spilled.spilled_groups, "ROWS_AT_ONCE", 16)
+        patch.setattr(spilled_groups, "RANGE_BITS", shift)
+        patch.setattr(spilled_groups, "ROWS_AT_ONCE", 16)
+        patch.setattr(spilled_groups, "keep_within", measured)
         try:
             ranges = label_ranges(labels, most)
         except UsageError:
@@ -69,6 +76,7 @@ def test_some_components_at_a_time_keep_what_all_at_once_keep(
             return
         assert not ranges or (ranges[0][0], ranges[-1][1]) == (0, len(values))
         keep_greedily(rows, labels, engine, most)
+    assert max(sizes) <= most
     assert labels.tolist() == naive.greedy(list(values), distance, list(range(len(values))))
 
 
