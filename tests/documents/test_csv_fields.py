@@ -140,6 +140,15 @@ def test_records_with_more_marks_than_there_is_room_for_are_left_to_the_complete
     assert found is None or found == plainly(block + end)
 
 
+def test_room_for_one_block_is_enlarged_for_each_longer_one() -> None:
+    """As plain Python a kernel tells of an array that is too short."""
+    fields = CsvFields(OPTIONS, ",", WIDTH, WANTED)
+    for nbytes in range(9, 400):
+        found = fields.find(b"a" * (nbytes - 9) + b",b,c,d,1\n")
+        assert found is not None
+        assert found.lengths.tolist() == [nbytes]
+
+
 @pytest.mark.parametrize("name", ["in.csv", "in.tsv", "in.csv.gz"])
 @pytest.mark.parametrize("batch_bytes", [300, 4_000, 1 << 20])
 @pytest.mark.parametrize("marks", [9, 1 << 19])

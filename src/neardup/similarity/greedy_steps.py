@@ -156,8 +156,9 @@ class GreedySteps:
         passed = np.append(0, np.cumsum(np.diff(self._sets.offsets)[documents]))
         first = 0
         while first < documents.size and not stop[0]:
+            # Above `first`, as a step has room for one feature or more.
             last = int(np.searchsorted(passed, passed[first] + self._features))
-            last = min(max(last, first + 1), documents.size)
+            last = min(last, documents.size)
             part = keys._replace(offsets=keys.offsets[first : last + 1])
             in_threads = self._in_threads and last - first >= self._workers
             step = self._step_in_threads if in_threads else self._step
