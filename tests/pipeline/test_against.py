@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import gzip
 import json
-import os
 import random
 import threading
 from itertools import chain
@@ -33,7 +32,6 @@ from neardup.pipeline.run.transaction import command_of
 from suite import examples
 
 RECIPE = nd.Recipe(ngram=1)
-ROUNDS = int(os.environ.get("NEARDUP_AGAINST_ROUNDS", "10"))
 SIMILAR = "similar"
 """In the place of what an index by distance keeps: one by similarity."""
 OUTPUTS = ("out.jsonl", "dups.jsonl", "clusters.jsonl")
@@ -654,7 +652,7 @@ def test_a_run_sees_one_commit_of_an_index_whose_documents_are_replaced(
     service = threading.Thread(target=serve)
     service.start()
     try:
-        kept = [crawl.run([path], update=False)[0] for _ in range(ROUNDS)]
+        kept = [crawl.run([path], update=False)[0] for _ in range(examples(10, 10))]
     finally:
         stop.set()
         service.join()
