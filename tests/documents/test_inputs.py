@@ -122,6 +122,19 @@ def test_kept_arrow_rows_keep_schema_and_kind_and_are_compressed(
     assert b"\x28\xb5\x2f\xfd" in rows.body.to_pybytes(), "no frame of Zstandard"
 
 
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_a_file_without_rows_has_no_documents(tmp_path: Path, run: Run, ending: str) -> None:
+    path, kept, none = tmp_path / f"in.{ending}", tmp_path / f"kept.{ending}", TABLE[:0]
+    if ending == "parquet":
+        pq.ParquetWriter(path, none.schema).close()  # no row group
+    else:
+        put(path, arrow_bytes(none, "file"))
+    assert list(source_of(path).batches(ReadOptions())) == []
+    run("dedup", path, "-o", kept)
+    written = pq.read_table(kept) if ending == "parquet" else arrow_table(kept.read_bytes(), "file")
+    assert written.equals(none)
+
+
 def test_arrow_batches_are_small_and_name_their_rows(tmp_path: Path) -> None:
     path = tmp_path / "in.feather"
     pyarrow.feather.write_feather(TABLE, str(path))

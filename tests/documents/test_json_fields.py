@@ -195,6 +195,25 @@ def test_files_are_read_alike_with_the_kernel_and_without(
     assert read[0] == read[1] == read[2] == read[3]
 
 
+@pytest.mark.parametrize("pays", [-1, 1 << 60])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_batch_has_the_bytes_that_were_asked_for_and_at_most_a_range_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pays: int, workers: int
+) -> None:
+    written = [json.dumps({"text": "word " * (i % 7)}).encode() + b"\n" for i in range(400)]
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b"".join(written))
+    monkeypatch.setattr("neardup.documents.formats.jsonl.PART_BYTES", 200)
+    monkeypatch.setattr("neardup.documents.formats.jsonl._RANGE_BYTES", 1_000)
+    monkeypatch.setattr("neardup.documents.formats.jsonl._KERNEL_PAYS", pays)
+    (source,) = open_sources([str(path)])
+    batches = source.batches(ReadOptions(batch_bytes=1 << 20, workers=workers))
+    sizes = [sum(len(written[row - 1]) for row in batch.rows.tolist()) for batch in batches]
+    assert sum(sizes) == path.stat().st_size
+    assert all(1_000 <= size < 2_100 for size in sizes[:-1])
+    assert len(sizes) > 5
+
+
 @pytest.mark.parametrize("room", [1, 24, 25, 26, 1000])
 def test_records_with_more_marks_than_there_is_room_for_are_left_to_the_complete_parser(
     monkeypatch: pytest.MonkeyPatch, room: int
